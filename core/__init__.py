@@ -1,0 +1,1 @@
+"""Draftgauge's product code: everything that can be used and tested without Streamlit."""

@@ -1,0 +1,150 @@
+"""`Run`: the one record that worker, store, predictions, pages and exports share.
+
+A run is what was asked (`RunSpec`), where it ran (`Environment`), and what was measured: timed
+passes, real generations, and one trace per prompt. Only raw measurements are kept; ratios,
+speedups and intervals are derived by `core.timing`, `core.replay` and `core.predict`, so that a
+better formula also improves old runs. Times are in seconds.
+"""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+
+from core.policies import Policy
+from core.trace import PromptTrace
+
+Status = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
+Stage = Literal["queued", "load", "plain", "draft", "timing", "calibrating", "confirming", "done"]
+Purpose = Literal["answer", "calibration", "confirmation"]
+Dtype = Literal["float32", "bfloat16", "float16"]
+Label = Annotated[str, Field(max_length=60)]
+AnyPolicy = Annotated[Policy, Field(discriminator="kind")]
+
+
+class Record(BaseModel):
+    """Frozen, and strict about unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Prompt(Record):
+    """A prompt as pasted, and the kind of traffic it stands for."""
+
+    text: str
+    label: Label = ""
+
+
+class ModelRef(Record):
+    """A model as chosen: the embedded demo, or a folder below a configured root."""
+
+    source: Literal["demo", "folder"]
+    name: str
+    path: str
+
+
+class RunSpec(Record):
+    """What to measure. Everything that changes a result is in here."""
+
+    target: ModelRef
+    draft: ModelRef
+    prompts: tuple[Prompt, ...]
+    max_new_tokens: int = 64
+    device: str = "cpu"
+    dtype: Dtype = "float32"
+    seed: int = 0
+
+
+class Environment(Record):
+    """Where and with what a run was measured."""
+
+    host: str
+    device: str
+    device_name: str
+    platform: str
+    python: str
+    torch: str
+    transformers: str
+    dtype: Dtype
+    attention: str
+    threads: int
+    scikit_learn: bool
+    target_parameters: int
+    draft_parameters: int
+    target_layers: int
+    draft_layers: int
+
+
+class Sample(Record):
+    """Repeated timings of the same thing: median, interquartile range, count."""
+
+    median_s: float
+    iqr_s: float
+    n: int
+
+
+class PassTimes(Record):
+    """Isolated forward passes with `cache_tokens` tokens in the cache, keyed by their width in tokens.
+
+    `target_one_s[w]` is a one-token target pass timed turn by turn with width w, so that
+    `target[w] / target_one_s[w]` does not drift with the machine; the same for the draft's widths.
+    """
+
+    cache_tokens: int
+    target: dict[int, Sample]
+    draft: dict[int, Sample]
+    target_one_s: dict[int, float]
+    target_one_beside_draft_s: dict[int, float]
+
+
+class Generation(Record):
+    """One real call of the library's `generate`, timed by a streamer.
+
+    block: generations with the same block number ran directly one after the other.
+    total_s: the whole call. first_token_s: until the first token(s) were out.
+    rounds: tokens emitted by each round, in order; for a plain run it is all ones and is left empty.
+    equal: whether the tokens equal the plain answer of that prompt; first_difference says where not.
+    cpu_share: CPU time / wall time of the call; below 0.95 (one thread) the machine was disturbed.
+    """
+
+    purpose: Purpose
+    block: int
+    prompt: int
+    policy: AnyPolicy
+    tokens: int
+    total_s: float
+    first_token_s: float
+    rounds: tuple[int, ...] = ()
+    equal: bool | None = None
+    first_difference: int | None = None
+    cpu_share: float = 1.0
+
+
+class Progress(Record):
+    """Where a run is: `done` of `total` steps of a stage, and how much of the whole is behind it (0..1)."""
+
+    stage: Stage = "queued"
+    done: int = 0
+    total: int = 0
+    fraction: float = 0.0
+
+
+class Run(BaseModel):
+    """One measurement, whole or partial. `traces` is loaded on request only, and may be shorter than the prompts."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    id: str
+    spec: RunSpec
+    status: Status = "queued"
+    progress: Progress = Progress()
+    created: datetime
+    started: datetime | None = None
+    finished: datetime | None = None
+    error: str = ""
+    environment: Environment | None = None
+    passes: tuple[PassTimes, ...] = ()
+    draft_prefill_s: tuple[float, ...] = ()
+    generations: tuple[Generation, ...] = ()
+    disturbed: bool = False
+    traces: SkipValidation[tuple[PromptTrace, ...]] = Field(default=(), exclude=True, repr=False)

@@ -1,0 +1,1 @@
+"""How the embedded demo pair is made: corpus, training, prompts, cards."""
