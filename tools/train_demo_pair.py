@@ -12,14 +12,14 @@ turns the result into `core/demo/`.
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
 from demo_pair import corpus
-from demo_pair.fit import Plan, fit, held_out_loss, logits_of, next_token_loss, rank, world
+from demo_pair.fit import Loss, Plan, fit, held_out_loss, logits_of, next_token_loss, rank, world
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 WIDTH, TARGET_LAYERS, BASE_LAYERS = 192, 32, 8
 TOKENS = {"base": 6_000_000, "target": 3_000_000, "draft": 6_000_000, "distilled": 2_500_000}
@@ -71,10 +71,11 @@ def new_model(layers: int, seed: int) -> LlamaForCausalLM:
 
 def silence(model: LlamaForCausalLM, layers: range | list[int]) -> None:
     """Make these layers add nothing to the residual stream."""
+    outputs = ("self_attn.o_proj.weight", "mlp.down_proj.weight")
     with torch.no_grad():
         for index in layers:
-            model.model.layers[index].self_attn.o_proj.weight.zero_()
-            model.model.layers[index].mlp.down_proj.weight.zero_()
+            for name in outputs:
+                model.get_parameter(f"model.layers.{index}.{name}").zero_()
 
 
 def grow(base: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
@@ -114,7 +115,7 @@ def distil(work: Path, target: LlamaForCausalLM, draft: LlamaForCausalLM, tokens
     finish(work, plan_for("distilled"), draft, held_out, loss, mixed)
 
 
-def own_text(work: Path, target: LlamaForCausalLM, tokens: np.ndarray, length: int = 96, batches: int = 40, rows: int = 64) -> np.ndarray:
+def own_text(work: Path, target: Any, tokens: np.ndarray, length: int = 96, batches: int = 40, rows: int = 64) -> np.ndarray:
     """Greedy answers of the target to random pieces of training text, with their prompts."""
     path = work / "own_text.npy"
     if rank() == 0 and not path.exists():
@@ -137,7 +138,7 @@ def plan_for(name: str) -> Plan:
     return Plan(name, steps=TOKENS[name] // (8 * 256 * world()), seed=sorted(TOKENS).index(name))
 
 
-def finish(work: Path, plan: Plan, model: LlamaForCausalLM, held_out: np.ndarray, loss, tokens: np.ndarray) -> LlamaForCausalLM:
+def finish(work: Path, plan: Plan, model: LlamaForCausalLM, held_out: np.ndarray, loss: Loss, tokens: np.ndarray) -> LlamaForCausalLM:
     """Train unless the work folder holds the result; report the held-out loss."""
     done = work / plan.name
     if not (done / "config.json").exists():

@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
 CONTEXT = 256
-Batch = torch.Tensor
+Batch: TypeAlias = torch.Tensor
 Loss = Callable[[Batch], torch.Tensor]
 
 
