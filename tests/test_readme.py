@@ -1,0 +1,32 @@
+"""The README's commands and settings are the real ones."""
+
+import re
+from pathlib import Path
+
+from core.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_setting_is_in_the_readme_and_no_other():
+    documented = set(re.findall(r"`DRAFTGAUGE_([A-Z_]+)` \|", README))
+    assert documented == {name.upper() for name in Settings.model_fields}
+
+
+def test_ci_runs_exactly_the_test_command_of_the_readme():
+    command = README.split("## Develop")[1].split("```")[1].strip()
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith(command)
+
+
+def test_the_start_command_names_files_that_exist():
+    command = README.split("## Start")[1].split("```")[1].strip()
+    names = re.findall(r"[\w-]+\.(?:txt|py)", command)
+    assert names == ["requirements.txt", "app.py"]
+    assert all((ROOT / name).is_file() for name in names)
+
+
+def test_requirements_are_pinned():
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        for line in (ROOT / name).read_text(encoding="utf-8").split():
+            assert "==" in line or line in {"-r", "requirements.txt"}, line
