@@ -1,14 +1,23 @@
 """The ways to draft, as plain values.
 
-`Drafting` has exactly the knobs of Transformers: how many tokens at most, how that limit moves
-from round to round (the schedule), and the confidence below which drafting stops. The presets
-at the end are functions that return one.
+`Drafting` has exactly the knobs of Transformers 5.24: how many tokens at most, how that limit
+moves from round to round (the schedule), and the confidence below which drafting stops. The
+presets are functions that return one. Not covered: adaptation of the threshold, which
+Transformers adds when scikit-learn is installed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from core.errors import InvalidInput
 
 Schedule = Literal["constant", "heuristic", "heuristic_transient"]
+Settings = dict[str, int | float | str]
+
+DEFAULT_LIMIT = 20
+DEFAULT_THRESHOLD = 0.4
+DEFAULT_NGRAM = 2
 
 
 @dataclass(frozen=True)
@@ -27,14 +36,26 @@ class Drafting:
     threshold: float = 0.0
     kind: Literal["drafting"] = "drafting"
 
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise InvalidInput(f"A draft length of {self.limit} is not possible; use 1 or more, or no draft at all.")
+        if not 0 <= self.threshold <= 1:
+            raise InvalidInput(f"A confidence threshold of {self.threshold} is not possible; use a value from 0 to 1.")
+        if self.schedule not in get_args(Schedule):
+            raise InvalidInput(f"The schedule '{self.schedule}' is unknown; use one of {', '.join(get_args(Schedule))}.")
+
 
 @dataclass(frozen=True)
 class PromptLookup:
     """Copies up to `tokens` tokens that followed the last `ngram` tokens earlier in the text; no draft model."""
 
     tokens: int
-    ngram: int = 2
+    ngram: int = DEFAULT_NGRAM
     kind: Literal["lookup"] = "lookup"
+
+    def __post_init__(self) -> None:
+        if self.tokens < 1 or self.ngram < 1:
+            raise InvalidInput(f"Prompt lookup of {self.tokens} tokens after {self.ngram} is not possible; both must be 1 or more.")
 
 
 @dataclass(frozen=True)
@@ -53,6 +74,88 @@ def FixedGamma(gamma: int) -> Drafting:
     return Drafting(limit=gamma)
 
 
+def Heuristic(start: int = 5, persistent: bool = True, threshold: float = 0.0) -> Drafting:
+    """From `start` tokens, 2 more after a round in which all were right and else 1 less; kept from call to call if persistent."""
+    return Drafting(limit=start, schedule="heuristic" if persistent else "heuristic_transient", threshold=threshold)
+
+
+def Confidence(threshold: float = DEFAULT_THRESHOLD, limit: int = DEFAULT_LIMIT) -> Drafting:
+    """Draft until the draft's own probability falls below `threshold`, at most `limit` tokens."""
+    return Drafting(limit=limit, threshold=threshold)
+
+
 def TransformersDefault() -> Drafting:
     """What Transformers does when nothing is set: up to 20 tokens, stop below a confidence of 0.4."""
-    return Drafting(limit=20, threshold=0.4)
+    return Confidence()
+
+
+def to_transformers(policy: Policy) -> Settings:
+    """The policy under the names of Transformers; empty for plain decoding.
+
+    Drafting: attributes of the *draft's* `generation_config` (as arguments of `generate` they are
+    silently ignored). Prompt lookup: arguments of `generate`. Raises InvalidInput for the oracle.
+    """
+    match policy:
+        case Plain():
+            return {}
+        case PromptLookup():
+            return {"prompt_lookup_num_tokens": policy.tokens, "max_matching_ngram_size": policy.ngram}
+        case Drafting():
+            return {
+                "num_assistant_tokens": policy.limit,
+                "num_assistant_tokens_schedule": policy.schedule,
+                "assistant_confidence_threshold": policy.threshold,
+            }
+        case Oracle():
+            raise InvalidInput("The oracle is an upper limit and cannot be set in Transformers; choose another policy.")
+
+
+def from_transformers(settings: Mapping[str, int | float | str | None]) -> Policy:
+    """The policy that these settings of Transformers mean; unset or None takes the library's default.
+
+    An empty mapping is plain decoding; a draft with nothing set is `TransformersDefault()`.
+    Raises InvalidInput for values Transformers would not take.
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    try:
+        if "prompt_lookup_num_tokens" in given:
+            return PromptLookup(int(given["prompt_lookup_num_tokens"]), int(given.get("max_matching_ngram_size", DEFAULT_NGRAM)))
+        if not settings:
+            return Plain()
+        return Drafting(
+            limit=int(given.get("num_assistant_tokens", DEFAULT_LIMIT)),
+            schedule=_schedule(str(given.get("num_assistant_tokens_schedule", "constant"))),
+            threshold=float(given.get("assistant_confidence_threshold", DEFAULT_THRESHOLD)),
+        )
+    except ValueError as error:
+        raise InvalidInput(f"The settings {dict(settings)} are not ones of Transformers: {error}.") from error
+
+
+def _schedule(name: str) -> Schedule:
+    for schedule in get_args(Schedule):
+        if schedule == name:
+            return schedule
+    raise InvalidInput(f"The schedule '{name}' is unknown; use one of {', '.join(get_args(Schedule))}.")
+
+
+def describe(policy: Policy) -> str:
+    """A short name for people, such as "fixed gamma 3"."""
+    match policy:
+        case Plain():
+            return "plain"
+        case Oracle():
+            return "oracle"
+        case PromptLookup():
+            return f"prompt lookup: {policy.tokens}, n-gram {policy.ngram}"
+        case Drafting():
+            return _describe_drafting(policy)
+
+
+def _describe_drafting(policy: Drafting) -> str:
+    if policy == TransformersDefault():
+        return f"library default: {policy.limit}, {policy.threshold:g}"
+    if policy.schedule == "constant":
+        return f"up to {policy.limit}, stop below {policy.threshold:g}" if policy.threshold else f"fixed gamma {policy.limit}"
+    stop = f", stop below {policy.threshold:g}" if policy.threshold else ""
+    reset = ", new in each call" if policy.schedule == "heuristic_transient" else ""
+    return f"heuristic from {policy.limit}{stop}{reset}"
