@@ -55,6 +55,14 @@ class RunSpec(Record):
     seed: int = 0
 
 
+class DeviceInfo(Record):
+    """A device as the worker found it; `memory_bytes` is None where it is not known."""
+
+    id: str
+    name: str
+    memory_bytes: int | None = None
+
+
 class Environment(Record):
     """Where and with what a run was measured."""
 

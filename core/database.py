@@ -1,0 +1,184 @@
+"""The store's tables, its schema version, and what goes wrong with a database, in sentences.
+
+Dates are seconds since 1970 (UTC). Records are kept as the JSON of `core.runs`, so that a table
+changes only when something new must be searched for. The meta table, not SQLite's
+`user_version`, holds the version, so that PostgreSQL can take SQLite's place by URL.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    Boolean,
+    Column,
+    Connection,
+    Engine,
+    Float,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.exc import SQLAlchemyError
+
+from core.errors import StoreError
+
+SCHEMA = 1
+MIGRATIONS: dict[int, tuple[str, ...]] = {}
+"""Statements that lead from a schema version to the next."""
+
+WAIT_FOR_LOCK_S = 5.0
+
+metadata = MetaData()
+
+meta = Table("draftgauge", metadata, Column("schema_version", Integer, nullable=False))
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("device", String(60), nullable=False),
+    Column("status", String(20), nullable=False, index=True),
+    Column("spec", Text, nullable=False),
+    Column("progress", Text, nullable=False),
+    Column("environment", Text),
+    Column("disturbed", Boolean, nullable=False, default=False),
+    Column("error", Text, nullable=False, default=""),
+    Column("created_s", Float, nullable=False),
+    Column("started_s", Float),
+    Column("finished_s", Float),
+    Column("host", String(255)),
+    Column("claimed_by", Integer),
+    Column("heartbeat_s", Float),
+    sqlite_autoincrement=True,
+)
+
+results = Table(
+    "results",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("run_id", String(32), ForeignKey("runs.id"), nullable=False, index=True),
+    Column("kind", String(20), nullable=False),
+    Column("data", Text, nullable=False),
+)
+
+traces = Table(
+    "traces",
+    metadata,
+    Column("run_id", String(32), ForeignKey("runs.id"), primary_key=True),
+    Column("prompt", Integer, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
+devices = Table(
+    "devices",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("data", Text, nullable=False),
+)
+
+prompt_drafts = Table(
+    "prompt_drafts",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("changed_s", Float, nullable=False),
+)
+
+
+def connect(place: Path | str) -> Engine:
+    """An engine for a SQLite file (or a database URL) whose schema is the current one.
+
+    Raises StoreError when the place cannot be used: foreign, damaged, locked, read-only, full,
+    or written by a newer version.
+    """
+    url = place if isinstance(place, str) and "://" in place else URL.create("sqlite", database=str(place))
+    if isinstance(url, URL):
+        _make_folder(Path(place).parent)
+    engine = create_engine(url, connect_args={"timeout": WAIT_FOR_LOCK_S} if isinstance(url, URL) else {})
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _configure_sqlite)
+    try:
+        with sentences(str(place)), engine.begin() as connection:
+            _prepare(connection, str(place))
+    except StoreError:
+        engine.dispose()
+        raise
+    return engine
+
+
+@contextmanager
+def sentences(place: str) -> Generator[None]:
+    """Turn the database's errors into StoreErrors that say what to do."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise StoreError(_sentence(place, error)) from error
+
+
+def _configure_sqlite(connection: Any, _record: Any) -> None:
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"The data folder {folder} cannot be made ({error.strerror}). Set DRAFTGAUGE_DATA to a folder that can be written."
+        ) from error
+
+
+def _prepare(connection: Connection, place: str) -> None:
+    """Create the tables in an empty database, or bring an older schema up to date."""
+    names = inspect(connection).get_table_names()
+    if not names:
+        metadata.create_all(connection)
+        connection.execute(insert(meta).values(schema_version=SCHEMA))
+    elif meta.name not in names:
+        raise StoreError(f"{place} is a database of another program. Move it away, or set DRAFTGAUGE_DATA to another folder.")
+    else:
+        _migrate(connection, place)
+
+
+def _migrate(connection: Connection, place: str) -> None:
+    found = connection.execute(select(meta.c.schema_version)).scalar_one()
+    if found > SCHEMA:
+        raise StoreError(
+            f"{place} was written by a newer Draftgauge (schema {found}; this one knows {SCHEMA}). "
+            "Update Draftgauge, or set DRAFTGAUGE_DATA to another folder."
+        )
+    for version in range(found, SCHEMA):
+        for statement in MIGRATIONS[version]:
+            connection.execute(text(statement))
+        connection.execute(update(meta).values(schema_version=version + 1))
+
+
+def _sentence(place: str, error: SQLAlchemyError) -> str:
+    code: str = getattr(getattr(error, "orig", None), "sqlite_errorname", "")
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return f"{place} is locked by another program. Close that program and try again."
+    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_FSYNC")):
+        return f"The disk that holds {place} is full. Free some space and try again; what was saved before is kept."
+    if code.startswith("SQLITE_READONLY"):
+        return f"{place} cannot be written. Make it writable, or set DRAFTGAUGE_DATA to another folder."
+    if code.startswith("SQLITE_CANTOPEN"):
+        return f"{place} cannot be opened or created. Check that its folder can be written and that the disk is not full."
+    if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        return f"{place} is damaged or not a Draftgauge store. Move it away, or set DRAFTGAUGE_DATA to another folder."
+    return f"The store {place} cannot be used ({getattr(error, 'orig', None) or error}). Move it away, or set DRAFTGAUGE_DATA to another folder."

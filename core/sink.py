@@ -1,0 +1,129 @@
+"""`Sink`: where a measurement reports to. The measurement knows nothing of stores or pages.
+
+`StoreSink` writes to the store, at most about once per second while generations are timed:
+each write takes about a millisecond, and it happens between two timed calls, never inside one.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+from core.runs import Environment, Generation, PassTimes, Progress, Stage
+from core.store import Store
+from core.trace import PromptTrace
+
+WRITE_EVERY_S = 1.0
+
+SHARE: dict[Stage, float] = {"load": 0.05, "plain": 0.20, "draft": 0.05, "timing": 0.15, "calibrating": 0.20, "confirming": 0.35}
+"""About how much of the demo's measurement each stage takes; only the progress bar uses it."""
+
+
+class Sink(Protocol):
+    """What a measurement may report, in any order and as often as it likes."""
+
+    def stage(self, stage: Stage, done: int, total: int) -> None:
+        """`done` of `total` steps of this stage are finished."""
+        ...
+
+    def environment(self, environment: Environment) -> None:
+        """Where and with what this run is measured."""
+        ...
+
+    def passes(self, passes: PassTimes) -> None:
+        """Isolated passes at one cache length."""
+        ...
+
+    def draft_prefill(self, seconds: tuple[float, ...]) -> None:
+        """Times of the draft's pass over each prompt."""
+        ...
+
+    def generation(self, generation: Generation) -> None:
+        """One timed call of `generate`."""
+        ...
+
+    def trace(self, index: int, trace: PromptTrace) -> None:
+        """The trace of prompt number `index`; a second one for the same prompt replaces the first."""
+        ...
+
+    def disturbed(self) -> None:
+        """Something else used the device while it was timed."""
+        ...
+
+
+class StoreSink:
+    """Reports one run to the store.
+
+    shield: entered around every write, so that a cancellation does not cut one in two.
+    Raises StoreError from any method when the run was ended by somebody else or the disk is full.
+    """
+
+    def __init__(self, store: Store, run_id: str, shield: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._shield = shield
+        self._stage: Stage = "queued"
+        self._progress: Progress | None = None
+        self._generations: list[Generation] = []
+        self._written_at_s = 0.0
+
+    def stage(self, stage: Stage, done: int, total: int) -> None:
+        """See `Sink`. A new stage is written at once."""
+        changed, self._stage = stage != self._stage, stage
+        self._progress = Progress(stage=stage, done=done, total=total, fraction=fraction(stage, done, total))
+        self._write(now=changed)
+
+    def environment(self, environment: Environment) -> None:
+        """See `Sink`."""
+        with self._shield():
+            self._store.environment(self._run_id, environment)
+
+    def passes(self, passes: PassTimes) -> None:
+        """See `Sink`."""
+        with self._shield():
+            self._store.passes(self._run_id, passes)
+
+    def draft_prefill(self, seconds: tuple[float, ...]) -> None:
+        """See `Sink`."""
+        with self._shield():
+            self._store.draft_prefill(self._run_id, seconds)
+
+    def generation(self, generation: Generation) -> None:
+        """See `Sink`."""
+        self._generations.append(generation)
+        self._write(now=False)
+
+    def trace(self, index: int, trace: PromptTrace) -> None:
+        """See `Sink`."""
+        with self._shield():
+            self._store.trace(self._run_id, index, trace)
+
+    def disturbed(self) -> None:
+        """See `Sink`."""
+        with self._shield():
+            self._store.disturbed(self._run_id)
+
+    def flush(self) -> None:
+        """Write what is still held back."""
+        self._write(now=True)
+
+    def _write(self, now: bool) -> None:
+        if not now and time.monotonic() - self._written_at_s < WRITE_EVERY_S:
+            return
+        with self._shield():
+            if self._generations:
+                self._store.generations(self._run_id, self._generations)
+                self._generations = []
+            if self._progress is not None:
+                self._store.progress(self._run_id, self._progress)
+                self._progress = None
+            self._written_at_s = time.monotonic()
+
+
+def fraction(stage: Stage, done: int, total: int) -> float:
+    """About how much of a whole measurement is behind `done` of `total` steps of a stage, 0..1."""
+    if stage not in SHARE:
+        return 1.0 if stage == "done" else 0.0
+    stages = list(SHARE)
+    before = sum(SHARE[s] for s in stages[: stages.index(stage)])
+    return min(1.0, before + SHARE[stage] * (done / total if total else 0.0))

@@ -1,0 +1,235 @@
+"""The runs on disk: the only channel between the pages and the workers.
+
+Whoever measures a run may write to it only while its status is "running", so that a late writer
+cannot revive a run that was cancelled or interrupted. Statuses go one way: queued, running, and
+then one that never changes. Times are seconds since 1970 (UTC).
+"""
+
+import secrets
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from core import database
+from core.database import devices, prompt_drafts, results, runs, traces
+from core.errors import InvalidInput, StoreError
+from core.runs import DeviceInfo, Environment, Generation, PassTimes, Progress, Record, Run, RunSpec, Status
+from core.settings import Settings
+from core.trace import PromptTrace
+from core.trace_file import pack_traces, unpack_traces
+
+FILE_NAME = "draftgauge.sqlite"
+DRAFTS_KEPT = 100
+
+
+def open_store(settings: Settings) -> "Store":
+    """The store in the data folder. Raises StoreError when the folder cannot be used."""
+    return Store(settings.data / FILE_NAME)
+
+
+class Store:
+    """All runs, safe to use from several threads and processes. Every method may raise StoreError."""
+
+    def __init__(self, place: Path | str) -> None:
+        """`place` is a SQLite file, made when it is missing, or a database URL."""
+        self.place = str(place)
+        self._engine = database.connect(place)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def add(self, spec: RunSpec) -> str:
+        """Queue a run and return its id."""
+        run_id = secrets.token_hex(5)
+        with self._begin() as connection:
+            row = {"id": run_id, "device": spec.device, "status": "queued", "spec": spec.model_dump_json(), "progress": Progress().model_dump_json()}
+            connection.execute(insert(runs).values(**row, created_s=time.time()))
+        return run_id
+
+    def get(self, run_id: str, *, traces: bool = False) -> Run:
+        """One run, with its traces on request. Raises InvalidInput when there is no such run."""
+        with self._begin() as connection:
+            row = connection.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
+            if row is None:
+                raise InvalidInput(f"There is no run {run_id}.")
+            measured = connection.execute(select(results.c.kind, results.c.data).where(results.c.run_id == run_id).order_by(results.c.number)).all()
+            packed = _packed_traces(connection, run_id) if traces else []
+        return _run(row, [(kind, data) for kind, data in measured], packed)
+
+    def status(self, run_id: str) -> Status | None:
+        """A run's status, or None when there is no such run."""
+        with self._begin() as connection:
+            return connection.execute(select(runs.c.status).where(runs.c.id == run_id)).scalar_one_or_none()
+
+    def recent(self, limit: int) -> list[Run]:
+        """The newest runs first: what was asked and how it went, without passes, generations and traces."""
+        with self._begin() as connection:
+            rows = connection.execute(select(runs).order_by(runs.c.number.desc()).limit(limit)).all()
+        return [_run(row, [], []) for row in rows]
+
+    def queued(self, device: str | None = None) -> list[str]:
+        """Ids of the runs that wait (for one device, or all), the next one first."""
+        query = select(runs.c.id).where(runs.c.status == "queued").order_by(runs.c.number)
+        with self._begin() as connection:
+            return list(connection.execute(query if device is None else query.where(runs.c.device == device)).scalars())
+
+    def waiting_devices(self) -> list[str]:
+        """Devices that queued runs wait for."""
+        with self._begin() as connection:
+            return list(connection.execute(select(runs.c.device).where(runs.c.status == "queued").distinct()).scalars())
+
+    # What the worker writes, while the run is running.
+
+    def claim(self, run_id: str, host: str, pid: int) -> bool:
+        """Make a queued run a running one; False when it is no longer queued."""
+        now = time.time()
+        values = {"status": "running", "host": host, "claimed_by": pid, "started_s": now, "heartbeat_s": now}
+        with self._begin() as connection:
+            return connection.execute(update(runs).where(runs.c.id == run_id, runs.c.status == "queued").values(**values)).rowcount == 1
+
+    def heartbeat(self, run_id: str) -> None:
+        """Record that somebody still looks after this run."""
+        with self._running(run_id):
+            pass
+
+    def progress(self, run_id: str, progress: Progress) -> None:
+        """Replace the run's progress."""
+        with self._running(run_id, progress=progress.model_dump_json()):
+            pass
+
+    def environment(self, run_id: str, environment: Environment) -> None:
+        """Record where the run is measured."""
+        with self._running(run_id, environment=environment.model_dump_json()):
+            pass
+
+    def disturbed(self, run_id: str) -> None:
+        """Record that the machine was disturbed during timing."""
+        with self._running(run_id, disturbed=True):
+            pass
+
+    def passes(self, run_id: str, passes: PassTimes) -> None:
+        """Append isolated pass times."""
+        self._append(run_id, "passes", [passes])
+
+    def draft_prefill(self, run_id: str, seconds: Iterable[float]) -> None:
+        """Append times of the draft's prompt passes, in seconds."""
+        self._append(run_id, "draft_prefill", list(seconds))
+
+    def generations(self, run_id: str, generations: Sequence[Generation]) -> None:
+        """Append timed generations."""
+        self._append(run_id, "generation", generations)
+
+    def trace(self, run_id: str, index: int, trace: PromptTrace) -> None:
+        """Set the trace of prompt number `index`."""
+        with self._running(run_id) as connection:
+            connection.execute(delete(traces).where(traces.c.run_id == run_id, traces.c.prompt == index))
+            connection.execute(insert(traces).values(run_id=run_id, prompt=index, data=pack_traces((trace,))))
+
+    # What the server decides.
+
+    def finish(self, run_id: str, status: Status, error: str = "") -> bool:
+        """End a queued or running run; False when it had ended already. What was measured is kept."""
+        alive = runs.c.status.in_(("queued", "running"))
+        with self._begin() as connection:
+            ended = update(runs).where(runs.c.id == run_id, alive).values(status=status, error=error, finished_s=time.time())
+            return connection.execute(ended).rowcount == 1
+
+    def cancel_queued(self, run_id: str) -> bool:
+        """Cancel a run that has not been claimed yet; False when it is not queued."""
+        with self._begin() as connection:
+            ended = update(runs).where(runs.c.id == run_id, runs.c.status == "queued").values(status="cancelled", finished_s=time.time())
+            return connection.execute(ended).rowcount == 1
+
+    def interrupt_running(self) -> int:
+        """End every running run as interrupted, and return their number; for a server that starts."""
+        values = {"status": "interrupted", "error": "The app was stopped while this run was measured.", "finished_s": time.time()}
+        with self._begin() as connection:
+            return connection.execute(update(runs).where(runs.c.status == "running").values(**values)).rowcount
+
+    # Devices and pasted prompts.
+
+    def set_devices(self, found: Iterable[DeviceInfo]) -> None:
+        """Replace the known devices."""
+        rows = [{"data": device.model_dump_json()} for device in found]
+        with self._begin() as connection:
+            connection.execute(delete(devices))
+            if rows:
+                connection.execute(insert(devices), rows)
+
+    def devices(self) -> list[DeviceInfo]:
+        """The devices that the last worker found; empty before the first one has started."""
+        with self._begin() as connection:
+            found = connection.execute(select(devices.c.data).order_by(devices.c.number)).scalars()
+            return [DeviceInfo.model_validate_json(data) for data in found]
+
+    def save_prompts(self, draft_id: str, text: str) -> None:
+        """Keep pasted text under an id; only the newest hundred are kept."""
+        kept = select(prompt_drafts.c.id).order_by(prompt_drafts.c.changed_s.desc()).limit(DRAFTS_KEPT)
+        with self._begin() as connection:
+            connection.execute(delete(prompt_drafts).where(prompt_drafts.c.id == draft_id))
+            connection.execute(insert(prompt_drafts).values(id=draft_id, text=text, changed_s=time.time()))
+            connection.execute(delete(prompt_drafts).where(prompt_drafts.c.id.not_in(kept)))
+
+    def load_prompts(self, draft_id: str) -> str | None:
+        """The pasted text, or None when nothing was saved under this id."""
+        with self._begin() as connection:
+            return connection.execute(select(prompt_drafts.c.text).where(prompt_drafts.c.id == draft_id)).scalar_one_or_none()
+
+    @contextmanager
+    def _begin(self) -> Generator[Connection]:
+        with database.sentences(self.place), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _running(self, run_id: str, **values: Any) -> Generator[Connection]:
+        """A transaction that first proves, and so holds, that the run is still running."""
+        with self._begin() as connection:
+            alive = update(runs).where(runs.c.id == run_id, runs.c.status == "running").values(heartbeat_s=time.time(), **values)
+            if connection.execute(alive).rowcount == 0:
+                raise StoreError(f"Run {run_id} is not running any more, so nothing more is written to it.")
+            yield connection
+
+    def _append(self, run_id: str, kind: str, records: Sequence[Record | float]) -> None:
+        rows = [{"run_id": run_id, "kind": kind, "data": r.model_dump_json() if isinstance(r, Record) else repr(r)} for r in records]
+        with self._running(run_id) as connection:
+            if rows:
+                connection.execute(insert(results), rows)
+
+
+def _packed_traces(connection: Connection, run_id: str) -> list[bytes]:
+    """Traces up to the first gap, so that their index is the prompt's."""
+    rows = connection.execute(select(traces.c.prompt, traces.c.data).where(traces.c.run_id == run_id).order_by(traces.c.prompt)).all()
+    return [data for expected, (prompt, data) in enumerate(rows) if prompt == expected]
+
+
+def _run(row: Row[Any], measured: Sequence[tuple[str, str]], packed: Sequence[bytes]) -> Run:
+    try:
+        return Run(
+            id=row.id,
+            spec=RunSpec.model_validate_json(row.spec),
+            status=row.status,
+            progress=Progress.model_validate_json(row.progress),
+            created=_date(row.created_s),
+            started=None if row.started_s is None else _date(row.started_s),
+            finished=None if row.finished_s is None else _date(row.finished_s),
+            error=row.error,
+            environment=None if row.environment is None else Environment.model_validate_json(row.environment),
+            passes=tuple(PassTimes.model_validate_json(data) for kind, data in measured if kind == "passes"),
+            draft_prefill_s=tuple(float(data) for kind, data in measured if kind == "draft_prefill"),
+            generations=tuple(Generation.model_validate_json(data) for kind, data in measured if kind == "generation"),
+            disturbed=row.disturbed,
+            traces=tuple(trace for data in packed for trace in unpack_traces(data)),
+        )
+    except ValidationError as error:
+        raise StoreError(f"Run {row.id} cannot be read: it is damaged, or of another version of Draftgauge.") from error
+
+
+def _date(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
