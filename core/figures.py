@@ -1,0 +1,285 @@
+"""The charts, from plain data and a palette; no Streamlit, no run.
+
+Every figure carries its title, its quantity and its unit, so that an exported picture explains
+itself. Line by how we know it: formula dashed grey, replay solid with a band, confirmed a diamond in
+ink, what-if dotted. Break-even is one thin red line at 1x, always labelled. Speedups are ratios to
+plain decoding. The two maps live in `core.maps`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from core.palette import FONT, Palette
+
+Floats = NDArray[np.floating[Any]]
+Known = Literal["confirmed", "replayed"]
+
+DASHED = "6px,4px"
+GAMMA_TICKS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20)
+
+
+@dataclass(frozen=True)
+class Band:
+    """A line with its interval: (G,) speedups and their lower and upper bounds; equal bounds when there are none."""
+
+    mid: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """One setting that was really run: speedup with its interval."""
+
+    gamma: int
+    speedup: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Range:
+    """One row of a ranking: speedup with its interval, and how it is known."""
+
+    name: str
+    speedup: float
+    low: float
+    high: float
+    known: Known
+
+
+def figure(palette: Palette, title: str, subtitle: str, *, height: int = 400, top: int = 84) -> go.Figure:
+    """An empty figure with our own template; `top` leaves room for title, subtitle and legend."""
+    axis: dict[str, Any] = {
+        "gridcolor": palette.grid,
+        "linecolor": palette.axis,
+        "zeroline": False,
+        "ticks": "",
+        "showline": False,
+        "automargin": True,
+        "tickfont": {"size": 12.5, "color": palette.muted},
+        "title": {"font": {"size": 13, "color": palette.muted}, "standoff": 10},
+    }
+    heading = f"<b>{title}</b><br><span style='font-size:13px;color:{palette.muted}'>{subtitle}</span>"
+    return go.Figure(
+        layout={
+            "height": height,
+            "margin": {"l": 8, "r": 8, "t": top, "b": 8},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"family": FONT, "size": 13, "color": palette.ink},
+            "dragmode": False,
+            "hovermode": "closest",
+            "title": {
+                "text": heading,
+                "font": {"size": 15.5, "color": palette.ink},
+                "x": 0,
+                "xref": "container",
+                "xanchor": "left",
+                "y": 1 - 16 / height,
+                "yref": "container",
+                "yanchor": "top",
+            },
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "y": 1.0,
+                "yanchor": "bottom",
+                "font": {"size": 12.5, "color": palette.ink},
+                "itemsizing": "trace",
+                "itemwidth": 30,
+                "traceorder": "normal",
+                "bgcolor": "rgba(0,0,0,0)",
+                "tracegroupgap": 0,
+            },
+            "hoverlabel": {
+                "bgcolor": palette.paper,
+                "bordercolor": palette.axis,
+                "font": {"family": FONT, "size": 13, "color": palette.ink},
+                "align": "left",
+            },
+            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": palette.muted, "activecolor": palette.ink},
+            "xaxis": axis | {"showgrid": False, "showline": True},
+            "yaxis": axis,
+            "bargap": 0.3,
+        }
+    )
+
+
+def break_even(fig: go.Figure, palette: Palette, *, vertical: bool = False) -> None:
+    """The thin red line at 1x with its label."""
+    look: dict[str, Any] = {
+        "annotation_text": "break-even 1x",
+        "annotation_font": {"size": 12, "color": palette.break_even},
+        "line": {"color": palette.break_even, "width": 1.25},
+    }
+    if vertical:
+        fig.add_vline(1.0, annotation_position="top", **look)
+    else:
+        fig.add_hline(1.0, annotation_position="top right", **look)
+
+
+def small(palette: Palette) -> dict[str, Any]:
+    """Annotation text inside a plot."""
+    return {"showarrow": False, "font": {"size": 12, "color": palette.muted}}
+
+
+def curve(
+    palette: Palette,
+    gammas: NDArray[np.integer[Any]],
+    *,
+    formula: Floats,
+    replay: Band | None = None,
+    confirmed: Sequence[Confirmed] = (),
+    what_if: Floats | None = None,
+) -> go.Figure:
+    """Speedup against gamma (G,): formula dashed, replay with its band, confirmed diamonds, what-if dotted."""
+    fig = figure(palette, "Speedup by draft length", "decode only, ratio to plain", height=430, top=88)
+    main = replay.mid if replay else what_if if what_if is not None else formula
+    fig.add_hrect(0, 1, fillcolor=palette.danger, line_width=0, layer="below")
+    _mark_flat_top(fig, palette, gammas, main)
+    dash = {"color": palette.formula, "width": 1.75, "dash": DASHED}
+    fig.add_scatter(x=gammas, y=formula, name="formula", mode="lines", line=dash, hovertemplate="%{y:.2f}x")
+    if replay:
+        _add_replay(fig, palette, gammas, replay)
+    if what_if is not None:
+        dots = {"color": palette.ink, "width": 2, "dash": "dot"}
+        fig.add_scatter(x=gammas, y=what_if, name="what-if", mode="lines", line=dots, hovertemplate="%{y:.2f}x")
+    if confirmed:
+        _add_confirmed(fig, palette, confirmed)
+    break_even(fig, palette)
+    words = {"showarrow": False, "font": {"size": 12, "color": palette.danger_text}}
+    fig.add_annotation(x=0.01, xref="paper", y=0.02, yref="paper", xanchor="left", yanchor="bottom", text="slower than plain", **words)
+    low, high = _speedup_range([formula, main] + ([what_if] if what_if is not None else []), [point.speedup for point in confirmed])
+    fig.update_yaxes(range=[low, high], tick0=0, dtick=0.2 if high - low <= 2 else 0.5, tickformat=".1f", ticksuffix="x")
+    fig.update_xaxes(range=[0.4, gammas[-1] + 0.6], tickvals=GAMMA_TICKS, unifiedhovertitle={"text": "gamma %{x}"}, showspikes=False)
+    fig.update_layout(hovermode="x unified", xaxis_title_text="gamma, tokens drafted per round")
+    return fig
+
+
+def _mark_flat_top(fig: go.Figure, palette: Palette, gammas: NDArray[np.integer[Any]], speedup: Floats) -> None:
+    """A pale band over the gammas within 2 % of the best; none when nothing beats plain."""
+    best = speedup.max()
+    if best <= 1:
+        return
+    flat = gammas[speedup > 0.98 * best]
+    fig.add_vrect(flat[0] - 0.5, flat[-1] + 0.5, fillcolor=palette.flat, line_width=0, layer="below")
+    fig.add_annotation(x=flat[0] - 0.5, xanchor="left", xshift=3, y=1.0, yref="paper", yanchor="top", text="within 2 % of best", **small(palette))
+
+
+def _add_replay(fig: go.Figure, palette: Palette, gammas: NDArray[np.integer[Any]], replay: Band) -> None:
+    around = np.concatenate([gammas, gammas[::-1]])
+    edge = np.concatenate([replay.high, replay.low[::-1]])
+    fig.add_scatter(x=around, y=edge, fill="toself", fillcolor=palette.band, line_width=0, hoverinfo="skip", showlegend=False, mode="lines")
+    fig.add_scatter(
+        x=gammas,
+        y=replay.mid,
+        name="replay, 95 %",
+        mode="lines",
+        line={"color": palette.draft, "width": 2.5},
+        customdata=np.column_stack([replay.low, replay.high]),
+        hovertemplate="<b>%{y:.2f}x</b> [%{customdata[0]:.2f}, %{customdata[1]:.2f}]",
+    )
+
+
+def _add_confirmed(fig: go.Figure, palette: Palette, confirmed: Sequence[Confirmed]) -> None:
+    fig.add_scatter(
+        x=[point.gamma for point in confirmed],
+        y=[point.speedup for point in confirmed],
+        name="confirmed",
+        mode="markers",
+        marker={"symbol": "diamond", "size": 9, "color": palette.ink},
+        error_y={
+            "array": [point.high - point.speedup for point in confirmed],
+            "arrayminus": [point.speedup - point.low for point in confirmed],
+            "color": palette.ink,
+            "thickness": 2,
+            "width": 0,
+        },
+        customdata=[(point.low, point.high) for point in confirmed],
+        hovertemplate="<b>%{y:.2f}x</b> [%{customdata[0]:.2f}, %{customdata[1]:.2f}]",
+    )
+
+
+def _speedup_range(lines: Sequence[Floats], points: Sequence[float]) -> tuple[float, float]:
+    """Axis limits in steps of 0.2 that show every maximum, 1x, and the way down without the long tail."""
+    top = max([1.0, *points, *(float(line.max()) for line in lines)])
+    bottom = min([1.0, *points, *(float(line.max()) for line in lines)]) - 0.45
+    lowest = max(bottom, min(0.8, *(float(line.min()) for line in lines)))
+    return max(0.0, np.floor(lowest / 0.2) * 0.2), float(np.ceil((top + 0.08) / 0.2) * 0.2)
+
+
+def ranges(palette: Palette, title: str, subtitle: str, rows: Sequence[Range]) -> go.Figure:
+    """Settings against each other: one row each, interval as a bar, the number in a column of its own."""
+    fig = figure(palette, title, subtitle, height=128 + 44 * len(rows), top=78)
+    for row in rows:
+        confirmed = row.known == "confirmed"
+        colour = palette.ink if confirmed else palette.draft
+        fig.add_scatter(
+            x=[row.speedup],
+            y=[row.name],
+            mode="markers",
+            showlegend=False,
+            error_x={"array": [row.high - row.speedup], "arrayminus": [row.speedup - row.low], "thickness": 2, "width": 0, "color": colour},
+            marker={"symbol": "diamond" if confirmed else "circle", "size": 11, "color": colour},
+            hovertemplate=f"{row.name}<br>{row.known} <b>{row.speedup:.2f}x</b> [{row.low:.2f}, {row.high:.2f}]<extra></extra>",
+        )
+        number = {"text": f"<b>{row.speedup:.2f}x</b>", "showarrow": False, "font": {"size": 13.5, "color": palette.ink}}
+        fig.add_annotation(x=1, xref="paper", y=row.name, xanchor="left", xshift=10, **number)
+    break_even(fig, palette, vertical=True)
+    spread = max(row.high for row in rows) - min(row.low for row in rows)
+    fig.update_layout(margin_r=60)
+    fig.update_yaxes(autorange="reversed", showgrid=True, tickfont={"size": 13, "color": palette.ink})
+    fig.update_xaxes(tickformat=".1f", ticksuffix="x", dtick=0.1 if spread < 0.5 else 0.2 if spread < 1.2 else 0.5)
+    fig.update_layout(xaxis_title_text="speedup, decode only")
+    return fig
+
+
+def survival(palette: Palette, replayed: Floats, formula: Floats) -> go.Figure:
+    """Share of rounds with at least k accepted drafts, k = 1..K: replay as bars (K,), formula dashed (K,)."""
+    k = np.arange(1, len(replayed) + 1)
+    fig = figure(palette, "How far a round gets", "share of rounds with at least k drafts accepted", height=320)
+    fig.add_bar(x=k, y=replayed, name="replay", marker_color=palette.draft_soft, width=0.62, hovertemplate="k %{x}: <b>%{y:.0%}</b><extra></extra>")
+    dash = {"color": palette.formula, "width": 1.75, "dash": DASHED}
+    fig.add_scatter(
+        x=k, y=formula, name="formula", mode="lines+markers", line=dash, marker={"size": 5}, hovertemplate="formula %{y:.0%}<extra></extra>"
+    )
+    fig.update_yaxes(range=[0, 1], tickformat=".0%", dtick=0.25)
+    fig.update_xaxes(dtick=1 if len(k) <= 12 else 2, title_text="k, drafts accepted in a row")
+    return fig
+
+
+def histogram(palette: Palette, share: Floats) -> go.Figure:
+    """Share of rounds that accepted exactly 0..K drafts (K+1,)."""
+    fig = figure(palette, "Accepted per round", "share of rounds with exactly so many drafts accepted", height=300, top=64)
+    fig.add_bar(
+        x=np.arange(len(share)), y=share, marker_color=palette.draft_soft, width=0.62, hovertemplate="%{x} accepted: <b>%{y:.0%}</b><extra></extra>"
+    )
+    fig.update_yaxes(tickformat=".0%", rangemode="tozero")
+    fig.update_xaxes(dtick=1, title_text="drafts accepted in the round")
+    return fig
+
+
+def by_position(palette: Palette, start: NDArray[np.integer[Any]], alpha: Floats, overall: float) -> go.Figure:
+    """Acceptance along the answer: mean alpha (B,) of blocks that begin at token `start` (B,), and the overall mean."""
+    fig = figure(palette, "Acceptance along the answer", "mean alpha per block of answer tokens, all prompts", height=300, top=64)
+    fig.add_scatter(
+        x=start,
+        y=alpha,
+        mode="lines+markers",
+        showlegend=False,
+        line={"color": palette.draft, "width": 2.5},
+        marker={"size": 6},
+        hovertemplate="from token %{x}: <b>%{y:.2f}</b><extra></extra>",
+    )
+    mean = {"annotation_text": f"mean {overall:.2f}", "annotation_font": {"size": 12, "color": palette.muted}}
+    fig.add_hline(overall, line={"color": palette.axis, "width": 1.25}, annotation_position="top right", **mean)
+    fig.update_yaxes(range=[0, 1], tickformat=".2f", dtick=0.25)
+    fig.update_xaxes(title_text="position in the answer, tokens")
+    return fig

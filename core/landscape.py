@@ -1,0 +1,95 @@
+"""Where drafting pays: the best gamma and its speedup for every acceptance and cost.
+
+The map's cells are even in alpha and logarithmic in c. `verify` and `overhead` are ratios to one
+plain target step, as in `core.theory`; with verify 1 and overhead 0 this is Theorem 3.8 of Leviathan
+et al. 2022. The published points are read from that paper's Tables 2 and 4 (arXiv:2211.17192v2): T5
+pairs on one TPU-v4, batch 1.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core import theory
+
+Floats = NDArray[np.floating[Any]]
+
+GAMMAS = np.arange(1, 21)
+C_EDGES: Floats = np.logspace(-2, 0, 13)
+ALPHA_EDGES: Floats = np.linspace(0.275, 0.975, 15)
+LOW_ALPHA_EDGES: Floats = np.linspace(0.025, 0.975, 20)
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """R rows of alpha by C columns of c: edges (R+1,), (C+1,); gamma (R, C), 0 where nothing beats plain; speedup (R, C).
+
+    `break_even_c` and `break_even_alpha` (B,): for each c the smallest alpha at which some gamma reaches 1x.
+    """
+
+    alpha_edges: Floats
+    c_edges: Floats
+    gamma: NDArray[np.integer[Any]]
+    speedup: Floats
+    break_even_c: Floats
+    break_even_alpha: Floats
+
+    @property
+    def alpha(self) -> Floats:
+        """(R,) middle of each row."""
+        return (self.alpha_edges[:-1] + self.alpha_edges[1:]) / 2
+
+    @property
+    def c(self) -> Floats:
+        """(C,) geometric middle of each column."""
+        return np.sqrt(self.c_edges[:-1] * self.c_edges[1:])
+
+
+@dataclass(frozen=True)
+class Published:
+    """One measured pair of Leviathan et al. 2022, Table 2 with the c of Table 4."""
+
+    task: str
+    draft: str
+    temperature: int
+    gamma: int
+    alpha: float
+    c: float
+    speedup: float
+
+
+PUBLISHED_SOURCE = "Leviathan et al. 2022, arXiv:2211.17192v2, Tables 2 and 4: T5-XXL 11B on one TPU-v4, batch 1"
+PUBLISHED: tuple[Published, ...] = (
+    Published("EnDe", "T5-small", 0, 7, 0.75, 0.02, 3.4),
+    Published("EnDe", "T5-base", 0, 7, 0.80, 0.04, 2.8),
+    Published("EnDe", "T5-large", 0, 7, 0.82, 0.11, 1.7),
+    Published("EnDe", "T5-small", 1, 7, 0.62, 0.02, 2.6),
+    Published("EnDe", "T5-base", 1, 5, 0.68, 0.04, 2.4),
+    Published("EnDe", "T5-large", 1, 3, 0.71, 0.11, 1.4),
+    Published("CNNDM", "T5-small", 0, 5, 0.65, 0.02, 3.1),
+    Published("CNNDM", "T5-base", 0, 5, 0.73, 0.04, 3.0),
+    Published("CNNDM", "T5-large", 0, 3, 0.74, 0.11, 2.2),
+    Published("CNNDM", "T5-small", 1, 5, 0.53, 0.02, 2.3),
+    Published("CNNDM", "T5-base", 1, 3, 0.55, 0.04, 2.2),
+    Published("CNNDM", "T5-large", 1, 3, 0.56, 0.11, 1.7),
+)
+
+
+def best_speedup(alpha: Floats, c: Floats, verify: ArrayLike, overhead: float) -> tuple[NDArray[np.integer[Any]], Floats]:
+    """Best gamma of 1..20 and its speedup, also where it is below 1x; `alpha` and `c` broadcast."""
+    every = theory.speedup(alpha[..., None], GAMMAS, c[..., None], verify, overhead)
+    return GAMMAS[every.argmax(axis=-1)], every.max(axis=-1)
+
+
+def landscape(verify: ArrayLike = 1.0, overhead: float = 0.0, *, lowest_alpha: float = 0.3) -> Landscape:
+    """The map for one machine's costs. `verify` is a scalar or one value per gamma 1..20; rows reach down to `lowest_alpha`."""
+    per_gamma = np.broadcast_to(np.asarray(verify, dtype=float), GAMMAS.shape)
+    edges = ALPHA_EDGES if lowest_alpha >= ALPHA_EDGES[0] else LOW_ALPHA_EDGES
+    alpha, c = (edges[:-1] + edges[1:]) / 2, np.sqrt(C_EDGES[:-1] * C_EDGES[1:])
+    gamma, speedup = best_speedup(alpha[:, None], c[None, :], per_gamma, overhead)
+    line_c, fine = np.logspace(-2, 0, 60), np.linspace(edges[0], edges[-1], 281)
+    reached = best_speedup(fine[:, None], line_c[None, :], per_gamma, overhead)[1] >= 1
+    crosses = reached.any(axis=0) & ~reached[0]
+    return Landscape(edges, C_EDGES, np.where(speedup > 1, gamma, 0), speedup, line_c[crosses], fine[reached.argmax(axis=0)[crosses]])
