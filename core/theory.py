@@ -113,7 +113,9 @@ def alpha_from_histogram(histogram: ArrayLike) -> Floats:
     Raises ValueError for negative counts, fewer than two entries, and when there was no round.
     """
     counts = _checked("histogram", histogram, 0, np.inf)
-    if counts.ndim == 0 or counts.shape[-1] < 2:
-        raise ValueError(f"histogram has shape {counts.shape}; it needs one count for each of 0, 1, ... gamma accepted drafts.")
-    accepted = (counts * np.arange(counts.shape[-1])).sum(axis=-1)
-    return alpha_from_counts(accepted, counts[..., :-1].sum(axis=-1))
+    shape = np.shape(counts)
+    if not shape or shape[-1] < 2:
+        raise ValueError(f"histogram has shape {shape}; it needs one count for each of 0, 1, ... gamma accepted drafts.")
+    lengths = np.arange(shape[-1])
+    accepted: Floats = np.sum(counts * lengths, axis=-1)
+    return alpha_from_counts(accepted, np.sum(counts[..., :-1], axis=-1))

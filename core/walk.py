@@ -1,0 +1,165 @@
+"""Walks one known text round by round, by the rules of Transformers 5.24's assisted decoding.
+
+"Known" means that for every answer position it is settled whether the draft's token would be
+accepted: greedy decoding, or one draw of the outcomes under sampling. The rules are those of
+`_assisted_decoding` and `candidate_generator.py`:
+
+* a round at position i drafts at most min(limit, budget - i - 1) tokens;
+* drafting stops after a token below the confidence threshold and after the draft's own end of text;
+* an accepted end of text is cropped, so it counts as the target's token;
+* both heuristics add 2 when accepted after the crop == drafted (0 == 0 included), else take 1 off, never below 1;
+* prompt lookup's candidates are not capped by the budget, and there are none at the last position.
+
+Not covered: stop strings, and the threshold that moves when scikit-learn is installed.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.policies import Drafting
+from core.rounds import Floats, Ints, Walk
+from core.trace import Lookup, Tails
+
+FAR = 1 << 30
+
+
+@dataclass(frozen=True)
+class Path:
+    """A known text, prepared for one confidence threshold. All arrays have the answer's length N.
+
+    run: accepted drafts in a row from each position on.
+    stop: the first position at or after each one at which drafting stops by itself.
+    tail_low, tail_high: least and most tokens the draft adds after a wrong token at that position.
+    budget: the call's max_new_tokens.
+    """
+
+    run: Ints
+    stop: Ints
+    tail_low: Ints
+    tail_high: Ints
+    budget: int
+
+
+def prepare(accepted: NDArray[np.bool_], stops: NDArray[np.bool_], tails: tuple[Ints, Ints], budget: int) -> Path:
+    """A Path from the outcome and the draft's wish to stop at each of the N positions."""
+    return Path(run=_next(~accepted) - np.arange(len(accepted)), stop=_next(stops, FAR), tail_low=tails[0], tail_high=tails[1], budget=budget)
+
+
+def _next(here: NDArray[np.bool_], otherwise: int | None = None) -> Ints:
+    """For each position the first one at or after it where `here` holds; else `otherwise`, or the length."""
+    length = len(here)
+    places = np.where(here, np.arange(length), length if otherwise is None else otherwise)
+    return np.minimum.accumulate(places[::-1])[::-1]
+
+
+def tail_lengths(length: int, tails: Tails | None, threshold: float) -> tuple[Ints, Ints]:
+    """Least and most tokens drafted after a wrong token at each of the `length` positions: (N,), (N,).
+
+    Where no tail was recorded anything from 1 on is possible; where it is shorter than the round, from
+    its end on. At threshold 0 only the draft's own end of text could stop an unrecorded tail, which is neglected.
+    """
+    low, high = np.full(length, 1 if threshold else FAR), np.full(length, FAR)
+    if tails is None or len(tails.position) == 0:
+        return low, high
+    columns = tails.confidence.shape[1]
+    stops = tails.confidence < threshold  # (M, T)
+    ends = tails.eos_at >= 0
+    stops[ends, tails.eos_at[ends]] = True
+    known = stops.any(axis=1)
+    low[tails.position] = np.where(known, stops.argmax(axis=1) + 1, columns)
+    high[tails.position] = np.where(known, stops.argmax(axis=1) + 1, FAR)
+    return low, high
+
+
+def walk_constant(path: Path, limit: int) -> Walk:
+    """The rounds when at most `limit` tokens are drafted in each."""
+    place = np.arange(len(path.run))
+    room = np.minimum(limit, path.budget - 1 - place)
+    wrong = np.minimum(place + path.run, len(place) - 1)
+    until_stop = path.stop - place + 1
+    unstopped = path.stop > place + path.run  # drafting goes on after the wrong token
+    low = np.minimum(room, np.where(unstopped, path.run + 1 + path.tail_low[wrong], until_stop))
+    high = np.minimum(room, np.where(unstopped, path.run + 1 + path.tail_high[wrong], until_stop))
+    accepted = np.minimum(np.minimum(path.run, high), len(place) - 1 - place)
+    starts = _follow(place + accepted + 1)
+    return Walk(starts, high[starts], accepted[starts], (high > path.run)[starts], low[starts], limit)
+
+
+def _follow(following: Ints) -> Ints:
+    """The positions visited from 0 on when `following` tells the next one."""
+    steps: list[int] = following.tolist()
+    starts: list[int] = []
+    at = 0
+    while at < len(steps):
+        starts.append(at)
+        at = steps[at]
+    return np.array(starts)
+
+
+def walk_heuristic(path: Path, limit: int) -> Walk:
+    """The rounds when the limit moves after each; `carried` is where it ends."""
+    run, stop = path.run.tolist(), path.stop.tolist()
+    tail_low, tail_high = path.tail_low.tolist(), path.tail_high.tolist()
+    length = len(run)
+    rows: list[tuple[int, int, int, bool, int]] = []
+    at = 0
+    while at < length:
+        room = min(limit, path.budget - 1 - at)
+        if stop[at] <= at + run[at]:
+            low = high = min(room, stop[at] - at + 1)
+        else:
+            wrong = min(at + run[at], length - 1)
+            low, high = min(room, run[at] + 1 + tail_low[wrong]), min(room, run[at] + 1 + tail_high[wrong])
+        accepted = min(run[at], high, length - 1 - at)
+        rows.append((at, high, accepted, high > run[at], low))
+        limit = limit + 2 if accepted == high else max(1, limit - 1)
+        at += accepted + 1
+    start, drafted, accepted_all, rejected, low_all = (np.array(column) for column in zip(*rows, strict=True))
+    return Walk(start, drafted, accepted_all, rejected, low_all, limit)
+
+
+def walk_drafting(path: Path, policy: Drafting, limit: int) -> Walk:
+    """The rounds of a drafting policy that begins the call with `limit`."""
+    if policy.schedule == "constant":
+        return walk_constant(path, limit)
+    moved = walk_heuristic(path, limit)
+    return moved if policy.schedule == "heuristic" else moved._replace(carried=policy.limit)
+
+
+def walk_lookup(lookup: Lookup, tokens: int, budget: int) -> Walk:
+    """The rounds of prompt lookup with at most `tokens` candidates."""
+    length = len(lookup.candidates)
+    place = np.arange(length)
+    drafted = np.where(place == budget - 1, 0, np.minimum(lookup.candidates, tokens)).astype(np.int64)
+    matched = np.minimum(lookup.matched, drafted)
+    accepted = np.minimum(matched, length - 1 - place)
+    starts = _follow(place + accepted + 1)
+    rejected = (matched < drafted) & (place + matched < length)
+    return Walk(starts, drafted[starts], accepted[starts], rejected[starts], drafted[starts], tokens)
+
+
+def walk_plain(length: int) -> Walk:
+    """One token at a time."""
+    place, none = np.arange(length), np.zeros(length, dtype=np.int64)
+    return Walk(place, none, none, none.astype(np.bool_), none, 0)
+
+
+def walk_oracle(run: Ints, cost: Floats) -> Walk:
+    """The cheapest rounds for outcomes known beforehand.
+
+    cost: (limit+1,) price of a round that drafts 0, 1, ... tokens. C(i) = min over k <= run(i) of
+    cost(k) + C(i+k+1); the fewest drafts where several are equally cheap.
+    """
+    length = len(run)
+    rest = np.zeros(length + 1)
+    choice = np.zeros(length, dtype=np.int64)
+    for at in range(length - 1, -1, -1):
+        most = min(int(run[at]), len(cost) - 1, length - 1 - at)
+        price = cost[: most + 1] + rest[at + 1 : at + most + 2]
+        choice[at] = price.argmin()
+        rest[at] = price[choice[at]]
+    starts = _follow(np.arange(length) + choice + 1)
+    drafted = choice[starts]
+    return Walk(starts, drafted, drafted, np.zeros(len(starts), dtype=np.bool_), drafted, len(cost) - 1)
