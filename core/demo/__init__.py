@@ -18,7 +18,7 @@ DRAFT = ModelRef(source="demo", name="Demo draft", path=str(FOLDER / "draft"))
 
 def prompts() -> tuple[Prompt, ...]:
     """The bundled prompts, each labelled with its kind. Raises StoreError when the file is missing or damaged."""
-    return tuple(Prompt(**entry) for entry in json.loads(_read("prompts.json")))
+    return tuple(Prompt(text=entry["text"], label=entry["label"]) for entry in json.loads(_read("prompts.json")))
 
 
 def example_run() -> Run:
