@@ -1,0 +1,78 @@
+"""What the worker can say about the machine: its devices, and the record of where a run was measured.
+
+Only the worker asks torch; the web process reads what it stored.
+"""
+
+import importlib.util
+import os
+import platform
+import socket
+from pathlib import Path
+
+import torch
+import transformers
+from transformers import PreTrainedModel
+
+from core.errors import DeviceError
+from core.runs import DeviceInfo, Environment, RunSpec
+from core.worker.models import Pair
+
+
+def devices() -> list[DeviceInfo]:
+    """Every device that can measure, the fastest kind first; the CPU is always there."""
+    found: list[DeviceInfo] = []
+    for index in range(torch.cuda.device_count()):
+        properties = torch.cuda.get_device_properties(index)
+        found.append(DeviceInfo(id=f"cuda:{index}", name=properties.name, memory_bytes=properties.total_memory))
+    if torch.backends.mps.is_available():
+        found.append(DeviceInfo(id="mps", name="Apple GPU", memory_bytes=_memory_bytes()))
+    return [*found, DeviceInfo(id="cpu", name=_cpu_name(), memory_bytes=_memory_bytes())]
+
+
+def device_named(name: str) -> DeviceInfo:
+    """The device with this id. Raises DeviceError naming those that exist."""
+    known = {device.id: device for device in devices()}
+    if name not in known:
+        raise DeviceError(f"This machine has no device {name!r}. Choose one of: {', '.join(known)}.")
+    return known[name]
+
+
+def environment(spec: RunSpec, pair: Pair) -> Environment:
+    """The record that goes with a run."""
+    return Environment(
+        host=socket.gethostname(),
+        device=spec.device,
+        device_name=device_named(spec.device).name,
+        platform=platform.platform(),
+        python=platform.python_version(),
+        torch=str(torch.__version__),
+        transformers=transformers.__version__,
+        dtype=spec.dtype,
+        attention=str(pair.target.config._attn_implementation),
+        threads=torch.get_num_threads(),
+        scikit_learn=importlib.util.find_spec("sklearn") is not None,
+        target_parameters=pair.target.num_parameters(),
+        draft_parameters=pair.draft.num_parameters(),
+        target_layers=_layers(pair.target),
+        draft_layers=_layers(pair.draft),
+    )
+
+
+def _layers(model: PreTrainedModel) -> int:
+    return int(model.config.get_text_config(decoder=True).num_hidden_layers)
+
+
+def _cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_bytes() -> int | None:
+    """Physical memory; None where the system does not say (Windows)."""
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

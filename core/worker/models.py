@@ -1,0 +1,136 @@
+"""Load a target and its draft, and keep the last pair warm so that a second run starts at once.
+
+Both models get a plain generation config: greedy, with the target's own end-of-text tokens. A
+model's sampling defaults (temperature, repetition penalty, suppressed tokens) would leak into
+the draft's proposals in the library, so they are put aside for both.
+Only folders in the Hugging Face layout are read, never the network, and no code from them is run.
+Not covered: pairs with different vocabularies, encoder-decoder models, recurrent states.
+"""
+
+import gc
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
+
+from core.errors import ModelError
+from core.runs import Dtype, ModelRef, RunSpec
+
+logging.disable_progress_bar()
+logging.set_verbosity_error()  # the library warns about its own nested calls at every draft
+
+DTYPES: dict[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_LOAD_FAILURES = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, SafetensorError)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A loaded pair on one device, in eval mode. `context` is the longest text in tokens that both can hold, or None."""
+
+    target: PreTrainedModel
+    draft: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    eos_ids: tuple[int, ...]
+    context: int | None
+    device: torch.device
+
+
+class Garage:
+    """Holds at most one pair. The old one is let go before the next is loaded, so both never share the memory."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] | None = None
+        self._pair: Pair | None = None
+
+    def get(self, spec: RunSpec) -> Pair:
+        """The pair of `spec` on its device and in its dtype; loaded unless it is the one held.
+
+        Raises ModelError with a sentence when a folder is missing, damaged, or no causal language
+        model, or when the two vocabularies differ in size.
+        """
+        key = (_folder_state(spec.target, "target"), _folder_state(spec.draft, "draft"), spec.device, spec.dtype)
+        if self._pair is None or key != self._key:
+            self.empty()
+            self._pair, self._key = load_pair(spec), key
+        return self._pair
+
+    def empty(self) -> None:
+        """Let go of the pair and give its memory back."""
+        self._pair = self._key = None
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def load_pair(spec: RunSpec) -> Pair:
+    """Load both models and the target's tokenizer. Raises ModelError."""
+    device = torch.device(spec.device)
+    tokenizer = _load_tokenizer(spec.target)
+    target = _load_model(spec.target, "target", spec.dtype, device)
+    draft = _load_model(spec.draft, "draft", spec.dtype, device)
+    sizes = [int(_text_config(model).vocab_size) for model in (target, draft)]
+    if sizes[0] != sizes[1]:
+        raise ModelError(
+            f"The target {spec.target.name} has a vocabulary of {sizes[0]:,} tokens and the draft {spec.draft.name} one of {sizes[1]:,}. "
+            "Choose a draft that was made with the target's tokenizer."
+        )
+    eos_ids = _eos_ids(target, tokenizer)
+    for model in (target, draft):
+        model.generation_config = GenerationConfig(eos_token_id=list(eos_ids) or None, pad_token_id=eos_ids[0] if eos_ids else 0)
+    contexts = [limit for model in (target, draft) if (limit := getattr(_text_config(model), "max_position_embeddings", None))]
+    return Pair(target, draft, tokenizer, eos_ids, min(contexts, default=None), device)
+
+
+def _text_config(model: PreTrainedModel) -> Any:
+    return model.config.get_text_config(decoder=True)
+
+
+def _eos_ids(target: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
+    found = target.generation_config.eos_token_id if target.generation_config else None
+    if found is None:
+        found = tokenizer.eos_token_id
+    if found is None:
+        return ()
+    return tuple(cast("list[int]", found)) if isinstance(found, list | tuple) else (int(found),)
+
+
+def _folder_state(ref: ModelRef, role: str) -> tuple[str, int]:
+    """The folder and its newest change, so that a model written anew is loaded anew."""
+    folder = Path(ref.path)
+    if not (folder / "config.json").is_file():
+        what = "holds no config.json" if folder.is_dir() else "does not exist"
+        raise ModelError(f"The {role}'s folder {folder} {what}. Choose another model, or put its files back.")
+    return str(folder), max(file.stat().st_mtime_ns for file in folder.iterdir())
+
+
+def _load_model(ref: ModelRef, role: str, dtype: Dtype, device: torch.device) -> PreTrainedModel:
+    try:
+        loaded = AutoModelForCausalLM.from_pretrained(ref.path, dtype=DTYPES[dtype], local_files_only=True, output_loading_info=True)
+    except torch.OutOfMemoryError:
+        raise
+    except _LOAD_FAILURES as error:
+        raise ModelError(
+            f"The {role} {ref.name} in {ref.path} could not be loaded: {_first_line(error)} Check its files, or choose another model."
+        ) from error
+    model, info = cast("tuple[PreTrainedModel, dict[str, Any]]", loaded)
+    if info["missing_keys"]:
+        missing = sorted(info["missing_keys"])
+        raise ModelError(f"The {role} {ref.name} lacks {len(missing)} of its weights, {missing[0]} first. Download it again.")
+    return cast("PreTrainedModel", cast("torch.nn.Module", model).to(device)).eval()
+
+
+def _load_tokenizer(ref: ModelRef) -> PreTrainedTokenizerBase:
+    try:
+        return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(ref.path, local_files_only=True))
+    except _LOAD_FAILURES as error:
+        raise ModelError(f"The tokenizer of {ref.name} in {ref.path} could not be loaded: {_first_line(error)} Check its files.") from error
+
+
+def _first_line(error: Exception) -> str:
+    """The library's own reason, cut to one line and ended with a full stop."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip()
+    return line if line.endswith(".") else line + "."

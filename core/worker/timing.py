@@ -1,0 +1,148 @@
+"""Isolated forward passes, and blocks that are timed only while the machine is quiet.
+
+A verify pass over n tokens does not cost the same as one over a single token, and not in
+proportion either, so the widths that drafting uses are timed one by one. Each repetition times a
+one-token target pass and then the width, so that a slow drift of the machine cancels in the ratio.
+On a CPU a block whose main thread got less than 95 % of the wall time was disturbed by a
+neighbour: it is repeated, and if it does not become quiet the run says so. Times in seconds.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from transformers import DynamicCache, PreTrainedModel
+
+from core.runs import PassTimes, Sample
+from core.worker.generate import synchronise
+from core.worker.models import Pair
+
+Result = TypeVar("Result")
+Beside = tuple[float, float]
+"""A one-token target pass, and right after it the pass that it is compared with."""
+
+TARGET_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 9, 13, 21)
+DRAFT_WIDTHS = (1, 2)
+WIDEST = max(TARGET_WIDTHS)
+QUIET_SHARE = 0.95
+_REPEATS = 2
+_LEAST_ROUNDS, _MOST_ROUNDS = 5, 15
+_SECONDS_PER_LENGTH = 3.0
+
+
+class Quiet:
+    """Runs timed blocks; repeats a disturbed one up to twice while `patience_s` lasts, then calls `on_disturbed`."""
+
+    def __init__(self, device: torch.device, on_disturbed: Callable[[], None], patience_s: float = 15.0) -> None:
+        self._judges = device.type == "cpu"
+        self._on_disturbed = on_disturbed
+        self._patience_s = patience_s
+
+    def __call__(self, block: Callable[[], Result]) -> tuple[Result, float]:
+        """What `block` returned in its quietest attempt, and that attempt's share of CPU time in wall time."""
+        best, share, spent_s = self._attempt(block)
+        for _ in range(_REPEATS):
+            if share >= QUIET_SHARE or self._patience_s < spent_s:
+                break
+            self._patience_s -= spent_s
+            again, again_share, spent_s = self._attempt(block)
+            if again_share > share:
+                best, share = again, again_share
+        if share < QUIET_SHARE:
+            self._on_disturbed()
+        return best, share
+
+    def _attempt(self, block: Callable[[], Result]) -> tuple[Result, float, float]:
+        """The main thread's own CPU time is used: torch's helpers and the heartbeat must not hide a wait."""
+        wall, busy = time.perf_counter(), time.thread_time()
+        result = block()
+        wall_s, busy_s = time.perf_counter() - wall, time.thread_time() - busy
+        return result, min(1.0, busy_s / wall_s) if self._judges else 1.0, wall_s
+
+
+class Stepper:
+    """A model with `cache_tokens` tokens of `text` in its cache, ready for the next few; each pass is undone afterwards."""
+
+    def __init__(self, model: PreTrainedModel, text: torch.Tensor, cache_tokens: int) -> None:
+        self._model = model
+        self._next = text[:, cache_tokens : cache_tokens + WIDEST]
+        self._mask = torch.ones_like(text[:, : cache_tokens + WIDEST])
+        self._length = cache_tokens
+        self._cache = DynamicCache(config=model.config)
+        self._cache.activate_past_recording()
+        self._pass(text[:, :cache_tokens])
+        self._cache.crop(0)
+
+    def seconds(self, width: int) -> float:
+        """One pass over the next `width` tokens."""
+        synchronise(self._model.device)
+        began = time.perf_counter()
+        self._pass(self._next[:, :width])
+        synchronise(self._model.device)
+        spent = time.perf_counter() - began
+        self._cache.crop(-width)
+        return spent
+
+    def _pass(self, ids: torch.Tensor) -> None:
+        known = self._cache.get_seq_length() + ids.shape[1]
+        self._model(input_ids=ids, attention_mask=self._mask[:, :known], cache=self._cache, use_cache=True, logits_to_keep=min(ids.shape[1], WIDEST))
+
+
+@torch.no_grad()
+def pass_times(pair: Pair, text: torch.Tensor, cache_tokens: int, quiet: Quiet) -> PassTimes:
+    """Time all widths after `cache_tokens` tokens of `text` (1, at least cache_tokens + 21); about three seconds at 10 ms per pass."""
+    target, draft = Stepper(pair.target, text, cache_tokens), Stepper(pair.draft, text, cache_tokens)
+
+    def beside(stepper: Stepper, width: int) -> Beside:
+        one_s = target.seconds(1)
+        return one_s, stepper.seconds(width)
+
+    def one_round() -> list[Beside]:
+        return [beside(target, width) for width in TARGET_WIDTHS] + [beside(draft, width) for width in DRAFT_WIDTHS]
+
+    with pair.target._optimize_model_for_decode(), pair.draft._optimize_model_for_decode():  # pyright: ignore[reportCallIssue]
+        one_round()
+        began = time.perf_counter()
+        first, _ = quiet(one_round)
+        rounds = [first]
+        spent_s = time.perf_counter() - began
+        wanted = min(_MOST_ROUNDS, max(_LEAST_ROUNDS, math.floor(_SECONDS_PER_LENGTH / spent_s)))
+        rounds += [quiet(one_round)[0] for _ in range(wanted - 1)]
+    beside_target, beside_draft = rounds_by_width(rounds)
+    return PassTimes(
+        cache_tokens=cache_tokens,
+        target={width: sample([s for _, s in pairs]) for width, pairs in beside_target.items()},
+        draft={width: sample([s for _, s in pairs]) for width, pairs in beside_draft.items()},
+        target_one_s={width: statistics.median(s for s, _ in pairs) for width, pairs in beside_target.items()},
+        target_one_beside_draft_s={width: statistics.median(s for s, _ in pairs) for width, pairs in beside_draft.items()},
+    )
+
+
+def rounds_by_width(rounds: list[list[Beside]]) -> tuple[dict[int, list[Beside]], dict[int, list[Beside]]]:
+    """The same timings by the target's widths and by the draft's."""
+    columns = [list(column) for column in zip(*rounds, strict=True)]
+    split = len(TARGET_WIDTHS)
+    return dict(zip(TARGET_WIDTHS, columns[:split], strict=True)), dict(zip(DRAFT_WIDTHS, columns[split:], strict=True))
+
+
+@torch.no_grad()
+def prefill_seconds(model: PreTrainedModel, prompt: torch.Tensor, quiet: Quiet, repeats: int = 3) -> float:
+    """Median of a pass over the whole prompt (1, P) with an empty cache, which is the draft's first pass in the library."""
+
+    def once() -> float:
+        synchronise(model.device)
+        began = time.perf_counter()
+        model(input_ids=prompt, attention_mask=torch.ones_like(prompt), cache=DynamicCache(config=model.config), use_cache=True, logits_to_keep=1)
+        synchronise(model.device)
+        return time.perf_counter() - began
+
+    return statistics.median(quiet(once)[0] for _ in range(repeats))
+
+
+def sample(seconds: list[float]) -> Sample:
+    """Median, interquartile range and count of at least two timings."""
+    low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
+    return Sample(median_s=middle, iqr_s=high - low, n=len(seconds))
