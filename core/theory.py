@@ -113,7 +113,7 @@ def alpha_from_histogram(histogram: ArrayLike) -> Floats:
     Raises ValueError for negative counts, fewer than two entries, and when there was no round.
     """
     counts = _checked("histogram", histogram, 0, np.inf)
-    shape = np.shape(counts)
+    shape = np.shape(histogram)
     if not shape or shape[-1] < 2:
         raise ValueError(f"histogram has shape {shape}; it needs one count for each of 0, 1, ... gamma accepted drafts.")
     lengths = np.arange(shape[-1])

@@ -10,11 +10,11 @@ from core.errors import InvalidInput
 from core.expected import Chances, average, expected_constant
 from core.policies import Confidence, FixedGamma, Heuristic, Oracle, Plain, PromptLookup, TransformersDefault
 from core.replay import carried_limit, replay, replay_all, replay_prompt, rounds_of
-from core.trace import Lookup, PromptTrace, Tails
+from core.trace import Ended, Lookup, PromptTrace, Tails
 from core.walk import walk_constant
 
 
-def trace(accept, *, ended="length", budget=None, confidence=None, draft_eos=None, tails=None, lookup=None):
+def trace(accept, *, ended: Ended = "length", budget=None, confidence=None, draft_eos=None, tails=None, lookup=None):
     accept = np.asarray(accept, dtype=np.float32)
     n = len(accept)
     return PromptTrace(
