@@ -1,1 +1,1 @@
-"""The worker: one process per device that loads models, runs and times them. Started by `core.child`, imported by nobody."""
+"""The device's owner: loads, traces, times and generates. Started as a process; nothing imports it. Only here is torch imported."""

@@ -1,0 +1,107 @@
+"""The bench: a bounded queue of measurements, and one worker process for each device.
+
+A server makes one bench and keeps it. The queue itself is in the store, so that waiting runs
+survive a restart; runs that were being measured when a server died are marked as interrupted
+by the next one.
+"""
+
+import contextlib
+import threading
+
+from filelock import FileLock, Timeout
+
+from core import pair, prompts
+from core.child import Entry
+from core.errors import InvalidInput, QueueFull, StoreError
+from core.runs import RunSpec
+from core.settings import Settings
+from core.station import Station
+from core.store import Store
+
+MOST_NEW_TOKENS = 4096
+
+
+class Bench:
+    """Takes runs, hands them to the workers one by one, and can cancel them. Safe to use from several threads."""
+
+    def __init__(self, settings: Settings, store: Store, *, prewarm: tuple[str, ...] = ("cpu",), entry: Entry | None = None) -> None:
+        """Start the workers of the devices in `prewarm`, and of those that runs wait for.
+
+        Raises StoreError when another server uses the data folder, or when it cannot be written.
+        """
+        self._settings = settings
+        self._store = store
+        self._entry = entry or Entry()
+        self._submitting = threading.Lock()
+        self._stations: dict[str, Station] = {}
+        self._lock = _data_folder_lock(settings)
+        try:
+            store.interrupt_running()
+            for device in dict.fromkeys((*prewarm, *store.waiting_devices())):
+                self._station(device)
+        except StoreError:
+            self.close()
+            raise
+
+    def submit(self, spec: RunSpec) -> str:
+        """Queue a run and return its id. Raises InvalidInput, ModelError or QueueFull when it cannot be run."""
+        self._check(spec)
+        with self._submitting:
+            waiting = len(self._store.queued())
+            if waiting >= self._settings.queue_length:
+                raise QueueFull(f"{waiting} runs are waiting already. Try again when one has finished, or cancel one.")
+            run_id = self._store.add(spec)
+            self._station(spec.device).look()
+        return run_id
+
+    def cancel(self, run_id: str) -> None:
+        """Cancel a waiting run at once, or a running one as soon as its worker can stop; what it measured is kept."""
+        if not self._store.cancel_queued(run_id):
+            for station in self._stations.values():
+                station.cancel(run_id)
+
+    def position(self, run_id: str) -> int | None:
+        """0 while the run is measured, 1 when it is next on its device, and so on; None when it has ended."""
+        status = self._store.status(run_id)
+        if status == "running":
+            return 0
+        if status != "queued":
+            return None
+        waiting = self._store.queued(self._store.get(run_id).spec.device)
+        return waiting.index(run_id) + 1 if run_id in waiting else 0
+
+    def close(self) -> None:
+        """Stop the workers. The running runs become interrupted, the waiting ones wait for the next server."""
+        for station in self._stations.values():
+            station.close()
+        with contextlib.suppress(StoreError):  # the next server does it
+            self._store.interrupt_running()
+        self._lock.release()
+
+    def _station(self, device: str) -> Station:
+        if device not in self._stations:
+            self._stations[device] = Station(self._settings, self._store, device, self._entry)
+        return self._stations[device]
+
+    def _check(self, spec: RunSpec) -> None:
+        prompts.check(spec.prompts)
+        if not 1 <= spec.max_new_tokens <= MOST_NEW_TOKENS:
+            raise InvalidInput(f"{spec.max_new_tokens} new tokens cannot be measured. Choose between 1 and {MOST_NEW_TOKENS:,}.")
+        known = ["cpu", *(device.id for device in self._store.devices() if device.id != "cpu")]
+        if spec.device not in known:
+            raise InvalidInput(f'There is no device "{spec.device}" here. Choose one of: {", ".join(known)}.')
+        pair.check(spec.target, self._settings)
+        pair.check(spec.draft, self._settings)
+
+
+def _data_folder_lock(settings: Settings) -> FileLock:
+    """Only one server may use a data folder: two would hand out the same runs."""
+    lock = FileLock(settings.data / "server.lock", timeout=0, thread_local=False)
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout as error:
+        raise StoreError(f"Another Draftgauge uses the data folder {settings.data}. Stop it, or set DRAFTGAUGE_DATA to another folder.") from error
+    except OSError as error:
+        raise StoreError(f"The data folder {settings.data} cannot be written ({error.strerror}). Free some space or set DRAFTGAUGE_DATA.") from error
+    return lock

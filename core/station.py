@@ -1,0 +1,214 @@
+"""One device's place on the bench: its worker process, and the thread that looks after it.
+
+The thread owns all of a station's state and takes everything that happens as an event: a
+message of the worker, the worker's end, a wish of the bench. So nothing is polled while a run
+is timed, and a worker that dies is noticed at once.
+"""
+
+import contextlib
+import queue
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from core.child import Child, Entry, log_file
+from core.errors import StoreError
+from core.runs import Status
+from core.settings import Settings
+from core.store import Store
+
+CANCEL_PATIENCE_S = 3.0
+"""A worker that has not stopped by then hangs in native code and is killed."""
+
+STOP_PATIENCE_S = 2.0
+REMIND_EVERY_S = 0.5
+HEARTBEAT_EVERY_S = 5.0
+RETRY_EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Said:
+    """A worker said something."""
+
+    child: Child
+    message: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A worker's process has ended."""
+
+    child: Child
+
+
+@dataclass(frozen=True)
+class Look:
+    """There may be a new run in the queue."""
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Somebody wants this run to stop."""
+
+    run_id: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Nothing happened for as long as the station wanted to wait."""
+
+
+@dataclass(frozen=True)
+class Close:
+    """The server stops."""
+
+
+Event = Said | Ended | Look | Cancel | Tick | Close
+
+
+@dataclass
+class Job:
+    """The run that was handed to the worker. `verdict` is how it ended, until the store has taken it."""
+
+    run_id: str
+    claimed: bool = False
+    cancelled_at_s: float | None = None
+    verdict: tuple[Status, str] | None = None
+
+
+class Station:
+    """Hands the waiting runs of one device to its worker, one at a time, and records how each of them ended."""
+
+    def __init__(self, settings: Settings, store: Store, device: str, entry: Entry) -> None:
+        """Starts the worker, so that it is warm when the first run comes."""
+        self._settings, self._store, self._device, self._entry = settings, store, device, entry
+        self._events: queue.Queue[Event] = queue.Queue()
+        self._child: Child | None = None
+        self._job: Job | None = None
+        self._store_failed = False
+        self._thread = threading.Thread(target=self._serve, name=f"draftgauge-station-{device}", daemon=True)
+        self._thread.start()
+
+    def look(self) -> None:
+        """Say that there may be a run to measure."""
+        self._events.put(Look())
+
+    def cancel(self, run_id: str) -> None:
+        """Stop this run if it is the one being measured."""
+        self._events.put(Cancel(run_id))
+
+    def close(self) -> None:
+        """Stop the worker and wait until it has gone."""
+        self._events.put(Close())
+        self._thread.join()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):  # tried again, and then reported, when a run needs the worker
+            self._start_child()
+        event: Event = Look()
+        while not isinstance(event, Close):
+            self._take(event)
+            self._write()
+            event = self._next_event()
+        if self._child is not None:
+            self._child.stop(STOP_PATIENCE_S)
+
+    def _next_event(self) -> Event:
+        try:
+            return self._events.get(timeout=self._patience_s())
+        except queue.Empty:
+            return Tick()
+
+    def _patience_s(self) -> float | None:
+        if self._store_failed:
+            return RETRY_EVERY_S
+        if self._job is None or not self._job.claimed:
+            return None
+        return HEARTBEAT_EVERY_S if self._job.cancelled_at_s is None else REMIND_EVERY_S
+
+    def _take(self, event: Event) -> None:
+        """Everything that needs no store."""
+        match event:
+            case Said(child, message) if child is self._child:
+                self._hear(child, message)
+            case Ended(child) if child is self._child:
+                self._child = None
+                self._worker_died(child)
+            case Cancel(run_id) if self._job is not None and self._job.run_id == run_id:
+                self._job.cancelled_at_s = self._job.cancelled_at_s or time.monotonic()
+                self._press_cancel(self._job)
+            case Tick() if self._job is not None:
+                self._press_cancel(self._job)
+            case _:
+                pass
+
+    def _hear(self, child: Child, message: dict[str, Any]) -> None:
+        if "ready" in message:
+            child.ready = True
+        elif self._job is not None and message.get("claimed") == self._job.run_id:
+            self._job.claimed = True
+        elif self._job is not None and message.get("finished") == self._job.run_id:
+            self._job.verdict = message["status"], message["error"]
+
+    def _press_cancel(self, job: Job) -> None:
+        """Tell the worker again and again, since an exception can get lost in a callback; in the end kill it."""
+        if job.cancelled_at_s is None or job.verdict is not None or self._child is None:
+            return
+        if time.monotonic() - job.cancelled_at_s > CANCEL_PATIENCE_S:
+            self._child.kill()
+        else:
+            self._child.send(cancel=job.run_id)
+
+    def _worker_died(self, child: Child) -> None:
+        log = log_file(self._settings, self._device)
+        if self._job is None or self._job.verdict is not None:
+            return
+        if self._job.cancelled_at_s is not None:
+            self._job.verdict = "cancelled", "The worker did not stop by itself and was ended; what was measured is kept."
+        elif not child.ready:
+            self._job.verdict = "failed", f"The worker could not start. The end of {log} says why."
+        elif not self._job.claimed:
+            self._job = None
+        else:
+            self._job.verdict = "interrupted", f"The worker was killed or crashed; what was measured is kept. The end of {log} may say why."
+
+    def _write(self) -> None:
+        """Everything that needs the store. What fails is tried again: a full disk or a lock passes."""
+        try:
+            self._settle()
+            self._hand_out()
+            self._store_failed = False
+        except StoreError:
+            self._store_failed = True
+
+    def _settle(self) -> None:
+        if self._job is None:
+            return
+        if self._job.verdict is not None:
+            self._store.finish(self._job.run_id, *self._job.verdict)
+            self._job = None
+        elif self._job.claimed:
+            self._store.heartbeat(self._job.run_id)
+
+    def _hand_out(self) -> None:
+        waiting = self._store.queued(self._device) if self._job is None else []
+        if not waiting:
+            return
+        self._job = Job(waiting[0])
+        try:
+            child = self._child or self._start_child()
+            child.send(run=self._job.run_id)
+        except OSError as error:
+            self._job.verdict = "failed", f"The worker could not be started ({error}). Free some memory or disk space and try again."
+            self.look()
+
+    def _start_child(self) -> Child:
+        self._child = Child(
+            self._settings,
+            self._device,
+            self._entry,
+            said=lambda child, message: self._events.put(Said(child, message)),
+            ended=lambda child: self._events.put(Ended(child)),
+        )
+        return self._child

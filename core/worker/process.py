@@ -1,0 +1,120 @@
+"""The worker's frame: commands in, one run after the other, and how each of them ended out.
+
+Standard input carries {"run": id} and {"cancel": id}, one JSON object per line; standard output
+{"ready": true}, {"claimed": id} and {"finished": id, "status": ..., "error": ...}. When standard
+input ends, the server is gone, and so is this process, at once and whatever it does.
+"""
+
+import contextlib
+import importlib
+import json
+import logging
+import os
+import queue
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+from platformdirs import user_runtime_path
+
+from core.child import log_file
+from core.errors import DeviceError, DraftgaugeError, StoreError
+from core.runs import Status
+from core.settings import Settings
+from core.sink import StoreSink
+from core.store import Store, open_store
+from core.worker.cancellation import Cancellation, Cancelled
+
+log = logging.getLogger("draftgauge.worker")
+
+
+class Process:
+    """A worker process. To be made in its main thread, once."""
+
+    def __init__(self, settings: Settings, device: str) -> None:
+        """Starts to listen, and sends everything that libraries print to the log instead of the server."""
+        self._settings, self._device = settings, device
+        self._waiting: queue.Queue[str] = queue.Queue()
+        self._cancellation = Cancellation()
+        self._voice = os.dup(1)
+        os.dup2(2, 1)
+        threading.Thread(target=self._listen, name="commands", daemon=True).start()
+
+    def serve(self, measure_name: str, devices_name: str) -> None:
+        """Record the devices, then measure what is asked for, until the server goes away."""
+        measure, devices = _function(measure_name), _function(devices_name)
+        store = open_store(self._settings)
+        store.set_devices(devices())
+        self._say(ready=True)
+        while True:
+            run_id = self._waiting.get()
+            status, error = self._run(store, run_id, measure)
+            self._say(finished=run_id, status=status, error=error)
+
+    def _listen(self) -> None:
+        try:
+            # Unbuffered: a buffered reader's lock would abort the interpreter when it ends by itself.
+            with open(0, "rb", buffering=0, closefd=False) as commands:
+                self._obey(commands)
+        finally:
+            os._exit(0)
+
+    def _obey(self, commands: Iterable[bytes]) -> None:
+        for line in commands:
+            command = json.loads(line)
+            if "run" in command:
+                self._waiting.put(command["run"])
+            else:
+                self._cancellation.request(command["cancel"])
+
+    def _say(self, **message: Any) -> None:
+        os.write(self._voice, json.dumps(message).encode() + b"\n")
+
+    def _run(self, store: Store, run_id: str, measure: Callable[..., None]) -> tuple[Status, str]:
+        """Measure one run and keep what it reported, however it ended."""
+        try:
+            if not store.claim(run_id, socket.gethostname(), os.getpid()):
+                return "cancelled", ""
+            self._say(claimed=run_id)
+            sink = StoreSink(store, run_id, self._cancellation.shield)
+            outcome = self._measure(store, run_id, sink, measure)
+            sink.flush()
+        except StoreError as error:
+            return "failed", str(error)
+        return outcome
+
+    def _measure(self, store: Store, run_id: str, sink: StoreSink, measure: Callable[..., None]) -> tuple[Status, str]:
+        try:
+            with self._cancellation.during(run_id), self._device_to_itself():
+                measure(store.get(run_id).spec, sink, self._settings)
+        except Cancelled:
+            return "cancelled", ""
+        except DraftgaugeError as error:
+            return "failed", str(error)
+        except Exception as error:
+            log.exception("run %s failed", run_id)
+            says = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+            return "failed", f"The measurement stopped unexpectedly ({says}). The end of {log_file(self._settings, self._device)} says more."
+        return "done", ""
+
+    @contextlib.contextmanager
+    def _device_to_itself(self) -> Generator[None]:
+        """Wait until no other Draftgauge of this user measures on this device: both would time each other."""
+        try:
+            folder = user_runtime_path("draftgauge", appauthor=False, ensure_exists=True)
+            lock = FileLock(Path(folder) / f"{self._device.replace(':', '-')}.lock")
+            lock.acquire()
+        except OSError as error:
+            raise DeviceError(f"The lock of device {self._device} cannot be taken ({error}). Set XDG_RUNTIME_DIR to a folder of yours.") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)

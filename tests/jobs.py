@@ -1,0 +1,94 @@
+"""Jobs for the tests of the bench, run by a real worker in the place of a measurement.
+
+Each reports a stage and a generation first, so that a test can wait for it and then look for
+the partial results.
+"""
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+from core.errors import ModelError
+from core.policies import Plain
+from core.runs import DeviceInfo, Generation, RunSpec
+from core.settings import Settings
+from core.sink import Sink
+
+RESULT = Generation(purpose="answer", block=0, prompt=0, policy=Plain(), tokens=8, total_s=0.5, first_token_s=0.1)
+
+
+def devices() -> list[DeviceInfo]:
+    return [DeviceInfo(id="cpu", name="A CPU"), DeviceInfo(id="cuda:7", name="A GPU", memory_bytes=2**36)]
+
+
+def no_devices() -> list[DeviceInfo]:
+    raise RuntimeError("the driver is missing")
+
+
+def begin(sink: Sink) -> None:
+    sink.generation(RESULT)
+    sink.stage("plain", 1, 2)
+    Path("/proc/self/comm").write_text("dg-test-job")
+
+
+def by_seed(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """The seed chooses the job, so that one worker can be given several."""
+    begin(sink)
+    JOBS[spec.seed](spec, sink, settings)
+
+
+def quick(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    sink.stage("done", 1, 1)
+
+
+def sleep(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    time.sleep(600)
+
+
+def forward(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """One forward pass that takes minutes: many layers, each a real matrix product."""
+    import torch
+
+    torch.set_num_threads(1)
+    layer = torch.nn.Linear(512, 512)
+    with torch.inference_mode():
+        torch.nn.Sequential(*[layer] * 100_000)(torch.ones(256, 512))
+
+
+def hang(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """Minutes in one native call that looks at no signal."""
+    hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 2**31 - 1)
+
+
+def stubborn(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """Loses the first cancellation in a destructor, where Python drops every exception."""
+
+    class Slow:
+        def __del__(self) -> None:
+            time.sleep(0.6)
+
+    while True:
+        Slow()
+
+
+def broken(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    raise ZeroDivisionError("the reason")
+
+
+def refused(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    raise ModelError("The model is made of wood. Choose another one.")
+
+
+def die(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    os.kill(os.getpid(), 9)
+
+
+def shout(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """What libraries print must not disturb the server."""
+    print("not a message", flush=True)
+    os.system("echo neither am I")
+
+
+JOBS = [quick, sleep, forward, hang, stubborn, broken, refused, die, shout]
+QUICK, SLEEP, FORWARD, HANG, STUBBORN, BROKEN, REFUSED, DIE, SHOUT = range(len(JOBS))
