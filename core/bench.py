@@ -72,6 +72,8 @@ class Bench:
 
     def close(self) -> None:
         """Stop the workers. The running runs become interrupted, the waiting ones wait for the next server."""
+        if not self._lock.is_locked:
+            return
         for station in self._stations.values():
             station.close()
         with contextlib.suppress(StoreError):  # the next server does it

@@ -1,8 +1,11 @@
 """Fixtures that several test files share: settings in a temporary folder, small model folders, a spec, traces."""
 
 import json
+import os
 import struct
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -67,3 +70,21 @@ def random_trace(seed: int, tokens: int = 12, rich: bool = True) -> PromptTrace:
         tails=tails if rich else None,
         lookup=lookup if rich else None,
     )
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A real file system of 1 MB. Needs root; only a machine that is no CI may go without."""
+    if os.geteuid() != 0 and not os.environ.get("CI"):
+        pytest.skip("mounting a tmpfs needs root")
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def free_bytes(folder: Path) -> int:
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize

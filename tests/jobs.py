@@ -7,13 +7,13 @@ the partial results.
 import hashlib
 import os
 import time
-from pathlib import Path
 
 from core.errors import ModelError
 from core.policies import Plain
 from core.runs import DeviceInfo, Generation, RunSpec
 from core.settings import Settings
 from core.sink import Sink
+from tests.conftest import random_trace
 
 RESULT = Generation(purpose="answer", block=0, prompt=0, policy=Plain(), tokens=8, total_s=0.5, first_token_s=0.1)
 
@@ -29,7 +29,6 @@ def no_devices() -> list[DeviceInfo]:
 def begin(sink: Sink) -> None:
     sink.generation(RESULT)
     sink.stage("plain", 1, 2)
-    Path("/proc/self/comm").write_text("dg-test-job")
 
 
 def by_seed(spec: RunSpec, sink: Sink, settings: Settings) -> None:
@@ -52,6 +51,7 @@ def forward(spec: RunSpec, sink: Sink, settings: Settings) -> None:
 
     torch.set_num_threads(1)
     layer = torch.nn.Linear(512, 512)
+    sink.stage("draft", 0, 1)
     with torch.inference_mode():
         torch.nn.Sequential(*[layer] * 100_000)(torch.ones(256, 512))
 
@@ -66,10 +66,10 @@ def stubborn(spec: RunSpec, sink: Sink, settings: Settings) -> None:
 
     class Slow:
         def __del__(self) -> None:
-            time.sleep(0.6)
+            time.sleep(600)
 
-    while True:
-        Slow()
+    Slow()
+    time.sleep(600)
 
 
 def broken(spec: RunSpec, sink: Sink, settings: Settings) -> None:
@@ -84,11 +84,17 @@ def die(spec: RunSpec, sink: Sink, settings: Settings) -> None:
     os.kill(os.getpid(), 9)
 
 
+def flood(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """Reports until the disk is full."""
+    for index in range(1000):
+        sink.trace(index, random_trace(index, tokens=2000))
+
+
 def shout(spec: RunSpec, sink: Sink, settings: Settings) -> None:
     """What libraries print must not disturb the server."""
     print("not a message", flush=True)
     os.system("echo neither am I")
 
 
-JOBS = [quick, sleep, forward, hang, stubborn, broken, refused, die, shout]
-QUICK, SLEEP, FORWARD, HANG, STUBBORN, BROKEN, REFUSED, DIE, SHOUT = range(len(JOBS))
+JOBS = [quick, sleep, forward, hang, stubborn, broken, refused, die, flood, shout]
+QUICK, SLEEP, FORWARD, HANG, STUBBORN, BROKEN, REFUSED, DIE, FLOOD, SHOUT = range(len(JOBS))

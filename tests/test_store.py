@@ -1,17 +1,14 @@
 """The store: what goes in comes out, late writers change nothing, and a bad place gives a sentence."""
 
 import dataclasses
-import os
 import sqlite3
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import random_trace
+from conftest import free_bytes, random_trace, small_disk
 
 from core import database, demo
 from core.errors import InvalidInput, StoreError
@@ -301,23 +298,9 @@ def test_a_data_folder_that_is_a_file_gives_a_sentence(tmp_path: Path) -> None:
     refused(tmp_path / "data" / FILE_NAME, "data folder .* cannot be made")
 
 
-@contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
-    """A real file system of 1 MB. Needs root; only a machine that is no CI may go without."""
-    if os.geteuid() != 0 and not os.environ.get("CI"):
-        pytest.skip("mounting a tmpfs needs root")
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 def fill(file: Path) -> None:
     """Take all the room that is left."""
-    room = os.statvfs(file.parent)
-    file.write_bytes(bytes(room.f_bavail * room.f_frsize))
+    file.write_bytes(bytes(free_bytes(file.parent)))
 
 
 def test_a_full_disk_gives_a_sentence_and_loses_nothing(tmp_path: Path, spec: RunSpec) -> None:

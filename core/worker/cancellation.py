@@ -35,8 +35,8 @@ class Cancellation:
     @contextlib.contextmanager
     def during(self, run_id: str) -> Generator[None]:
         """The block in which this run can be cancelled."""
-        self._current = run_id
         try:
+            self._current = run_id
             yield
         finally:
             self._current = None
@@ -44,8 +44,8 @@ class Cancellation:
     @contextlib.contextmanager
     def shield(self) -> Generator[None]:
         """A block that is finished before a cancellation takes effect."""
-        self._shielded = True
         try:
+            self._shielded = True
             yield
         finally:
             self._shielded = False
