@@ -26,3 +26,7 @@ class StoreError(DraftgaugeError):
 
 class QueueFull(DraftgaugeError):
     """The bench accepts no more jobs for now."""
+
+
+class NotMeasured(DraftgaugeError):
+    """A run lacks what an answer needs: it was stopped early, or recorded without it."""

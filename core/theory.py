@@ -113,9 +113,8 @@ def alpha_from_histogram(histogram: ArrayLike) -> Floats:
     Raises ValueError for negative counts, fewer than two entries, and when there was no round.
     """
     counts = _checked("histogram", histogram, 0, np.inf)
-    shape = np.shape(histogram)
-    if not shape or shape[-1] < 2:
-        raise ValueError(f"histogram has shape {shape}; it needs one count for each of 0, 1, ... gamma accepted drafts.")
-    lengths = np.arange(shape[-1])
+    if counts.ndim == 0 or np.size(counts, -1) < 2:
+        raise ValueError(f"histogram is {histogram}; it needs one count for each of 0, 1, ... gamma accepted drafts.")
+    lengths = np.arange(np.size(counts, -1))
     accepted: Floats = np.sum(counts * lengths, axis=-1)
     return alpha_from_counts(accepted, np.sum(counts[..., :-1], axis=-1))

@@ -1,6 +1,7 @@
 """The formulas against every value of the published tables, and against their own definition."""
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -96,11 +97,11 @@ def test_nothing_beats_plain():
         (lambda: theory.best_gamma(0.5, 0.1, gammas=[]), "empty"),
         (lambda: theory.alpha_from_counts(-3, 1), "-3"),
         (lambda: theory.alpha_from_counts(0, 0), "0"),
-        (lambda: theory.alpha_from_histogram([4]), "(1,)"),
+        (lambda: theory.alpha_from_histogram([4]), "[4]"),
     ],
 )
 def test_impossible_input_names_the_value(call, value):
-    with pytest.raises(ValueError, match=value.replace("(", r"\(").replace(")", r"\)").replace(".", r"\.")):
+    with pytest.raises(ValueError, match=re.escape(value)):
         call()
 
 

@@ -1,0 +1,231 @@
+"""What a round costs inside the real loop, from a run's timed passes and its short calibration runs.
+
+    T = prefill_t + prefill_d + sum over rounds ( v(k+1) + [k>0] d2 + max(0, k-1) d1 + h + k e )     k drafted
+
+Everything is divided by one plain target step of the real loop, so that a drifting machine cancels.
+v and d come from isolated passes; a plain step also holds the loop's own overhead, hence
+v(n) = 1 + (pass_n / pass_1 - 1) pass_1 / plain_step. h and e, what else a round and a drafted token
+cost, are fitted (relative least squares, not below 0) to assisted runs between plain ones. The first
+round's target pass is the prefill and its first draft pass the draft's prefill: neither is counted.
+Source: Draftgauge's own trials, 1-3 % median error over gamma 1..12. Not covered: batches above 1.
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from core.errors import NotMeasured
+from core.policies import Drafting, Plain
+from core.replay import replay_prompt, rounds_of
+from core.rounds import Floats, Rounds
+from core.runs import Generation, PassTimes, Run
+
+AGREE = 1.25
+"""Two measured widths agree when their times differ by less than this factor."""
+
+
+class Parts(NamedTuple):
+    """Where decoding time goes, each in plain steps."""
+
+    draft: float
+    verify: float
+    rest: float
+
+
+@dataclass(frozen=True, eq=False)
+class LoopCosts:
+    """Prices in plain target steps. `plain_step_s` is one of them in seconds.
+
+    verify: (W+1,) v(n) for a target pass over n tokens, v(1) = 1; entry 0 is unused. draft_first: d2,
+    the draft's two-token pass that begins a round; draft_next: d1, the others. round_overhead: h;
+    token_overhead: e. calibration_error: relative error (one standard deviation) of predicting one
+    calibration gamma from the others; None with fewer than two. mismatched: calibration runs left out
+    because their rounds differ from the replay, as can happen in 16-bit precision.
+    """
+
+    plain_step_s: float
+    verify: Floats
+    draft_first: float
+    draft_next: float
+    round_overhead: float = 0.0
+    token_overhead: float = 0.0
+    calibration_error: float | None = None
+    mismatched: int = 0
+
+    @property
+    def c(self) -> float:
+        """One drafted token, loop included: the c of `core.theory`."""
+        return self.draft_next + self.token_overhead
+
+    @property
+    def overhead(self) -> float:
+        """The rest of a round beside verify and c per token: the overhead of `core.theory`."""
+        return self.round_overhead + self.draft_first - self.draft_next
+
+    def verify_up_to(self, longest: int) -> Floats:
+        """(longest+1,) v(k+1) for k = 0..longest drafted tokens; beyond the measured widths the last slope goes on."""
+        known = self.verify[1:]
+        if longest < len(known):
+            return known[: longest + 1]
+        slope = max(0.0, float(known[-1] - known[0]) / max(1, len(known) - 1))
+        more = known[-1] + slope * np.arange(1, longest + 2 - len(known))
+        return np.concatenate([known, more])
+
+    def draft_passes(self, longest: int) -> Floats:
+        """(longest+1,) the draft's passes of a round with k = 0..longest drafted tokens."""
+        drafted = np.arange(longest + 1)
+        return (drafted > 0) * self.draft_first + np.maximum(0, drafted - 1) * self.draft_next
+
+    def rest(self, longest: int) -> Floats:
+        """(longest+1,) h + k e."""
+        return self.round_overhead + self.token_overhead * np.arange(longest + 1)
+
+    def round(self, longest: int) -> Floats:
+        """(longest+1,) the price of a round with k = 0..longest drafted tokens."""
+        return self.verify_up_to(longest) + self.draft_passes(longest) + self.rest(longest)
+
+    def parts(self, rounds: Rounds, *, drafts: bool = True) -> Parts:
+        """Decoding time of one prompt in plain steps; `drafts` False for prompt lookup, whose tokens cost no pass."""
+        longest = len(rounds.rounds_by_drafted) - 1
+        later = rounds.rounds_by_drafted - rounds.first_by_drafted
+        first_next = np.maximum(0, np.arange(longest + 1) - 1) * self.draft_next
+        draft = later @ self.draft_passes(longest) + rounds.first_by_drafted @ first_next
+        rest = rounds.rounds_by_drafted @ (self.rest(longest) if drafts else np.full(longest + 1, self.round_overhead))
+        return Parts(float(draft) if drafts else 0.0, float(later @ self.verify_up_to(longest)), float(rest))
+
+    @staticmethod
+    def from_run(run: Run) -> "LoopCosts":
+        """The prices of a measured run. Raises NotMeasured saying which part is missing."""
+        bare = passes_of(run)
+        rows, mismatched = calibration_rows(run, bare)
+        if not rows:
+            raise NotMeasured("This run has no usable calibration: it was stopped before it, or its rounds differ from the replay. Measure it again.")
+        h, e = fit(rows)
+        return LoopCosts(bare.plain_step_s, bare.verify, bare.draft_first, bare.draft_next, h, e, left_out_error(rows), mismatched)
+
+
+class Row(NamedTuple):
+    """One calibration run: its gamma, its time in plain steps, what passes explain of it, its rounds and drafted tokens."""
+
+    gamma: int
+    measured: float
+    passes: float
+    rounds: float
+    drafted: float
+
+
+def plain_step(generations: list[Generation]) -> float:
+    """Seconds per plain step after the first token, as a ratio of sums. Raises NotMeasured without a plain run of two tokens."""
+    plain = [g for g in generations if isinstance(g.policy, Plain) and g.tokens > 1]
+    if not plain:
+        raise NotMeasured(
+            "This run has no plain generation of two or more tokens, so there is nothing to compare with. Measure with more new tokens."
+        )
+    return sum(g.total_s - g.first_token_s for g in plain) / sum(g.tokens - 1 for g in plain)
+
+
+def passes_of(run: Run) -> LoopCosts:
+    """Prices of the passes alone, at the run's median cache length; h and e are 0. Raises NotMeasured without timed passes."""
+    if not run.passes:
+        raise NotMeasured("This run has no timed passes: it was stopped before them. Measure again to predict speedups.")
+    step_s = plain_step(list(run.generations))
+    cached = median_cache(run)
+    verify, first, following = (_at(cached, run.passes, [_ratios(p, step_s)[part] for p in run.passes]) for part in range(3))
+    return LoopCosts(step_s, between_widths(sorted(run.passes[0].target), verify), float(first[0]), float(following[0]))
+
+
+def median_cache(run: Run) -> float:
+    """Tokens in the cache in the middle of the median prompt's answer. Raises NotMeasured without traces."""
+    if not run.traces:
+        raise NotMeasured("This run has no trace of any prompt yet: wait for the draft pass, or measure again.")
+    return float(np.median([trace.prompt_tokens + len(trace.answer) / 2 for trace in run.traces]))
+
+
+def _ratios(passes: PassTimes, step_s: float) -> tuple[Floats, Floats, Floats]:
+    """The target's v at the measured widths, d2 and d1, in plain steps."""
+    share = passes.target[1].median_s / step_s
+    verify = np.array([1 + (passes.target[n].median_s / passes.target_one_s[n] - 1) * share if n > 1 else 1.0 for n in sorted(passes.target)])
+    draft = {width: passes.draft[width].median_s / passes.target_one_beside_draft_s[width] * share for width in (1, 2)}
+    return verify, np.array([draft[2]]), np.array([draft[1]])
+
+
+def _at(cached: float, passes: tuple[PassTimes, ...], values: list[Floats]) -> Floats:
+    """Values at `cached` tokens, interpolated between the measured cache lengths and held beyond them."""
+    order = sorted(range(len(passes)), key=lambda at: passes[at].cache_tokens)
+    lengths = [passes[at].cache_tokens for at in order]
+    return np.array([np.interp(cached, lengths, [values[at][column] for at in order]) for column in range(len(values[0]))])
+
+
+def between_widths(widths: list[int], values: Floats) -> Floats:
+    """(W+1,) values for every width up to the widest: linear where the measured neighbours agree, else the dearer of the two."""
+    every = np.arange(widths[-1] + 1)
+    filled = np.interp(every, widths, values)
+    for left, right, low, high in zip(widths[:-1], widths[1:], values[:-1], values[1:], strict=True):
+        if max(low, high) > AGREE * min(low, high):
+            filled[left + 1 : right] = max(low, high)
+    return filled
+
+
+def calibration_rows(run: Run, costs: LoopCosts) -> tuple[list[Row], int]:
+    """The calibration's assisted runs against the plain ones of their block, and how many were left out for other rounds."""
+    rows: list[Row] = []
+    mismatched = 0
+    for block in blocks(run, "calibration"):
+        plain = [g for g in block if isinstance(g.policy, Plain)]
+        for g in block:
+            if not isinstance(g.policy, Drafting) or not plain or g.tokens < 2 or g.prompt >= min(len(run.traces), len(run.draft_prefill_s)):
+                continue
+            trace = run.traces[g.prompt]
+            if tuple(r.emitted for r in rounds_of(trace, g.policy)) != g.rounds:
+                mismatched += 1
+                continue
+            rounds = replay_prompt(trace, g.policy)
+            measured = assisted_decode_s(g, plain, run.draft_prefill_s[g.prompt]) / plain_step(plain)
+            parts = costs.parts(rounds)
+            rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted))
+    return rows, mismatched
+
+
+def blocks(run: Run, purpose: str) -> list[list[Generation]]:
+    """The generations of one purpose, grouped by block, in order."""
+    grouped: dict[int, list[Generation]] = {}
+    for g in run.generations:
+        if g.purpose == purpose:
+            grouped.setdefault(g.block, []).append(g)
+    return list(grouped.values())
+
+
+def assisted_decode_s(g: Generation, plain: list[Generation], draft_prefill_s: float) -> float:
+    """Decoding time of an assisted run: the whole less both prefills, the target's taken from the plain runs beside it."""
+    prefill_s = sum(p.first_token_s for p in plain) / len(plain)
+    return g.total_s - prefill_s - (draft_prefill_s if isinstance(g.policy, Drafting) else 0.0)
+
+
+def fit(rows: list[Row]) -> tuple[float, float]:
+    """The h and e of at least 0 with the smallest sum of squared relative errors."""
+    scale = np.array([1 / row.measured for row in rows])
+    factors = np.array([[row.rounds, row.drafted] for row in rows]) * scale[:, None]  # (rows, 2)
+    missing = np.array([row.measured - row.passes for row in rows]) * scale
+    both = np.linalg.lstsq(factors, missing)[0]
+    alone = np.maximum(0, factors.T @ missing / (factors**2).sum(axis=0))
+    choices = [np.array([alone[0], 0.0]), np.array([0.0, alone[1]])]
+    if (both >= 0).all():
+        choices.insert(0, both)
+    best = min(choices, key=lambda choice: float(((factors @ choice - missing) ** 2).sum()))
+    return float(best[0]), float(best[1])
+
+
+def left_out_error(rows: list[Row]) -> float | None:
+    """Root mean square of the log error of each gamma's total, predicted from the other gammas; None with fewer than two."""
+    gammas = sorted({row.gamma for row in rows})
+    if len(gammas) < 2:
+        return None
+    errors: list[float] = []
+    for gamma in gammas:
+        h, e = fit([row for row in rows if row.gamma != gamma])
+        left_out = [row for row in rows if row.gamma == gamma]
+        predicted = sum(row.passes + h * row.rounds + e * row.drafted for row in left_out)
+        errors.append(log(predicted / sum(row.measured for row in left_out)))
+    return sqrt(sum(error**2 for error in errors) / len(errors))
