@@ -14,7 +14,8 @@ from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.cache_utils import DynamicLayer
 from transformers.utils import logging
 
 from core.errors import ModelError
@@ -79,10 +80,16 @@ def load_pair(spec: RunSpec) -> Pair:
             "Choose a draft that was made with the target's tokenizer."
         )
     eos_ids = _eos_ids(target, tokenizer)
-    for model in (target, draft):
-        model.generation_config = GenerationConfig(eos_token_id=list(eos_ids) or None, pad_token_id=eos_ids[0] if eos_ids else 0)
+    for model, role in ((target, "target"), (draft, "draft")):
+        _check_cache(model, role)
+        model.generation_config = greedy_config(eos_ids)
     contexts = [limit for model in (target, draft) if (limit := getattr(_text_config(model), "max_position_embeddings", None))]
     return Pair(target, draft, tokenizer, eos_ids, min(contexts, default=None), device)
+
+
+def greedy_config(eos_ids: tuple[int, ...]) -> GenerationConfig:
+    """Plain decoding that ends at `eos_ids`. The padding token is one of them, because any other is masked in the draft's context."""
+    return GenerationConfig(eos_token_id=list(eos_ids) or None, pad_token_id=eos_ids[0] if eos_ids else None)
 
 
 def _text_config(model: PreTrainedModel) -> Any:
@@ -121,6 +128,15 @@ def _load_model(ref: ModelRef, role: str, dtype: Dtype, device: torch.device) ->
         missing = sorted(info["missing_keys"])
         raise ModelError(f"The {role} {ref.name} lacks {len(missing)} of its weights, {missing[0]} first. Download it again.")
     return cast("PreTrainedModel", cast("torch.nn.Module", model).to(device)).eval()
+
+
+@torch.no_grad()
+def _check_cache(model: PreTrainedModel, role: str) -> None:
+    """Assisted decoding takes rejected tokens back out of the cache; a running state cannot do that."""
+    cache = DynamicCache(config=model.config)
+    model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=model.device), cache=cache, use_cache=True)
+    if cache.get_seq_length() != 1 or not all(isinstance(layer, DynamicLayer) for layer in cache.layers):
+        raise ModelError(f"The {role} keeps a running state ({model.config.model_type}), so rejected tokens cannot be undone. Choose another model.")
 
 
 def _load_tokenizer(ref: ModelRef) -> PreTrainedTokenizerBase:

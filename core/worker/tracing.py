@@ -7,11 +7,14 @@ from the text, so it is rolled out from those positions.
 Not covered: sampling, processors (the loader puts both models' own decoding defaults aside).
 """
 
+from typing import cast
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn.functional import pad
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.cache_utils import DynamicLayer
 from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
 
 from core.trace import LONGEST_TAIL, Ended, Lookup, PromptTrace, Tails
@@ -107,11 +110,12 @@ def _left_padded(cache: DynamicCache, lengths: NDArray[np.int32]) -> DynamicCach
     """A batched cache: row b holds the first `lengths[b]` positions, moved to the right edge."""
     widest = int(lengths.max())
     batched = DynamicCache()
-    for index, layer in enumerate(cache.layers):
+    for index, layer in enumerate(cast("list[DynamicLayer]", cache.layers)):
+        assert layer.keys is not None
+        assert layer.values is not None
         keys, values = (
             torch.cat([pad(states[:, :, :length], (0, 0, widest - length, 0)) for length in lengths.tolist()])
             for states in (layer.keys, layer.values)
-            if states is not None
         )
         batched.update(keys, values, index)
     return batched
