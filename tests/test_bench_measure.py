@@ -1,0 +1,50 @@
+"""The bench with the real measurement: a tiny pair goes through every stage, and a cancelled one keeps what it had."""
+
+import contextlib
+import time
+from pathlib import Path
+
+from core.bench import Bench
+from core.runs import Run
+from core.settings import Settings
+from core.store import Store
+from tests.models import spec_of, write_pair
+
+FINAL = {"done", "failed", "cancelled", "interrupted"}
+
+
+def ended(store: Store, run_id: str) -> Run:
+    deadline_s = time.monotonic() + 120
+    while store.status(run_id) not in FINAL:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    return store.get(run_id, traces=True)
+
+
+def test_a_pair_is_measured_and_a_second_run_can_be_cancelled_halfway(settings: Settings, store: Store) -> None:
+    settings.model_roots[0].mkdir()
+    spec = spec_of(write_pair(Path(settings.model_roots[0])))
+    with contextlib.closing(Bench(settings, store)) as bench:
+        run = ended(store, bench.submit(spec))
+        assert (run.status, run.error) == ("done", "")
+        assert "cpu" in {device.id for device in store.devices()}
+        assert run.environment is not None
+        assert len(run.traces) == len(spec.prompts)
+        assert run.passes
+        assert {generation.purpose for generation in run.generations} == {"answer", "calibration", "confirmation"}
+
+        long = spec.model_copy(update={"max_new_tokens": 128})
+        run_id = bench.submit(long)
+        while not (generations := store.get(run_id).generations):
+            time.sleep(0.02)
+        bench.cancel(run_id)
+        began_s = time.monotonic()
+        cancelled = ended(store, run_id)
+        assert time.monotonic() - began_s < 1.5
+        assert cancelled.status == "cancelled"
+        assert cancelled.generations[: len(generations)] == generations
+
+        again = bench.submit(spec)
+        while not (traces := store.get(again, traces=True).traces):
+            time.sleep(0.02)
+        assert traces[0].answer.tolist() == run.traces[0].answer.tolist()
