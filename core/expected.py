@@ -86,7 +86,7 @@ def _starts(ends: Floats, most: Ints) -> Floats:
 
 def _drafted(chances: Chances, full: Floats, rejected: Floats, most: Ints, room: Ints) -> tuple[Floats, float]:
     """Rounds by drafted length, (limit+1,), at most; and the least total that is possible."""
-    limit = rejected.shape[1] - 1
+    limit = np.size(rejected, 1) - 1
     before = np.arange(limit + 1)
     at = np.minimum(np.arange(len(most))[:, None] + before, len(most) - 1)
     stop = np.zeros_like(rejected) if chances.stop_rejected is None else chances.stop_rejected[at]

@@ -7,7 +7,7 @@ a percentile bootstrap over 12 covers 87 %. Times and costs may have any common 
 """
 
 from functools import lru_cache
-from math import exp, pi, sqrt, tan
+from math import cos, exp, pi, sin, sqrt, tan
 from typing import NamedTuple
 
 import numpy as np
@@ -45,14 +45,14 @@ def t_quantile(freedom: int, level: float = LEVEL) -> float:
 
 def _inside(angle: float, freedom: int) -> float:
     """Probability that |t| < tan(angle) * sqrt(freedom)."""
-    squared = np.cos(angle) ** 2
-    steps = np.arange(1, (freedom + 1) // 2)
+    squared = cos(angle) ** 2
+    steps: Floats = np.arange(1, (freedom + 1) // 2, dtype=np.float64)
     if freedom % 2:
-        products = np.cumprod(2 * steps / (2 * steps + 1) * squared)
-        series = np.cos(angle) * (1 + products[:-1].sum()) if freedom > 1 else 0.0
-        return float(2 / pi * (angle + np.sin(angle) * series))
-    products = np.cumprod((2 * steps - 1) / (2 * steps) * squared)
-    return float(np.sin(angle) * (1 + products.sum()))
+        terms = np.cumprod(squared * 2 * steps / (2 * steps + 1), dtype=np.float64)
+        series = cos(angle) * (1 + float(terms[:-1].sum())) if freedom > 1 else 0.0
+        return 2 / pi * (angle + sin(angle) * series)
+    terms = np.cumprod(squared * (2 * steps - 1) / (2 * steps), dtype=np.float64)
+    return sin(angle) * (1 + float(terms.sum()))
 
 
 def log_ratio(above: Floats, below: Floats) -> Floats:

@@ -45,8 +45,8 @@ def replay(
     budget: max_new_tokens, by default N; ended: how the answer ended. confidence: (N,) the draft's
     probability of the token it chose (under sampling: of the answer's token). draft_eos: (N,) whether
     the token it chose ends the text. tails, lookup: as recorded. stop_rejected: (N,) under sampling,
-    probability that drafting stops at a token that gets rejected. round_cost: for the oracle, price of
-    a round with 0, 1, ... drafts (default: all equal). start: the limit carried over from the call
+    probability that drafting stops at a token that gets rejected. round_cost: for the oracle, (K+1,) price
+    of a round with 0, 1, ... drafts, or (2, K+1) with those of the first round in row 1 (default: all 1). start: the limit carried over from the call
     before. samples, seed: of the Monte Carlo that schedules with a moving limit need under sampling.
     Raises InvalidInput naming what does not fit.
     """
@@ -144,12 +144,12 @@ def _walker(policy: Drafting | Oracle, start: int | None, round_cost: ArrayLike 
     if isinstance(policy, Drafting):
         limit = start if start is not None and _is_persistent(policy) else policy.limit
         return partial(walk_drafting, policy=policy, limit=limit)
-    cost = np.ones(policy.limit + 1) if round_cost is None else np.asarray(round_cost, dtype=np.float64)[: policy.limit + 1]
-    return partial(_oracle, cost=cost)
+    cost = np.ones(policy.limit + 1) if round_cost is None else np.asarray(round_cost, dtype=np.float64)[..., : policy.limit + 1]
+    return partial(_oracle, cost=np.broadcast_to(cost, (2, cost.shape[-1])))
 
 
 def _oracle(path: Path, cost: Floats) -> Walk:
-    return walk_oracle(path.run, cost)
+    return walk_oracle(path.run, cost[0], cost[1])
 
 
 def _replay_chance(trace: PromptTrace, policy: Policy, start: int | None, round_cost: ArrayLike | None) -> Rounds:

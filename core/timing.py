@@ -70,17 +70,17 @@ class LoopCosts:
         if longest < len(known):
             return known[: longest + 1]
         slope = max(0.0, float(known[-1] - known[0]) / max(1, len(known) - 1))
-        more = known[-1] + slope * np.arange(1, longest + 2 - len(known))
-        return np.concatenate([known, more])
+        more = float(known[-1]) + slope * np.arange(1, longest + 2 - len(known), dtype=np.float64)
+        return np.concatenate([known, more]).astype(np.float64)
 
     def draft_passes(self, longest: int) -> Floats:
         """(longest+1,) the draft's passes of a round with k = 0..longest drafted tokens."""
-        drafted = np.arange(longest + 1)
-        return (drafted > 0) * self.draft_first + np.maximum(0, drafted - 1) * self.draft_next
+        drafted = np.arange(longest + 1, dtype=np.float64)
+        return np.sign(drafted) * self.draft_first + np.maximum(0, drafted - 1) * self.draft_next
 
     def rest(self, longest: int) -> Floats:
         """(longest+1,) h + k e."""
-        return self.round_overhead + self.token_overhead * np.arange(longest + 1)
+        return self.round_overhead + self.token_overhead * np.arange(longest + 1, dtype=np.float64)
 
     def round(self, longest: int) -> Floats:
         """(longest+1,) the price of a round with k = 0..longest drafted tokens."""

@@ -73,3 +73,9 @@ class PromptTrace:
     draft_eos: NDArray[np.bool_]
     tails: Tails | None = None
     lookup: dict[int, Lookup] | None = None
+
+
+def repeated_share(tokens: NDArray[np.int32], n: int = 8) -> float:
+    """Share of the n-grams of `tokens` (N,) that occurred before in it; 0 when it is shorter than n. High in answers that loop."""
+    grams = [tuple(tokens[at : at + n].tolist()) for at in range(len(tokens) - n + 1)]
+    return 1 - len(set(grams)) / len(grams) if grams else 0.0

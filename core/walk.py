@@ -146,20 +146,21 @@ def walk_plain(length: int) -> Walk:
     return Walk(place, none, none, none.astype(np.bool_), none, 0)
 
 
-def walk_oracle(run: Ints, cost: Floats) -> Walk:
+def walk_oracle(run: Ints, later: Floats, first: Floats) -> Walk:
     """The cheapest rounds for outcomes known beforehand.
 
-    cost: (limit+1,) price of a round that drafts 0, 1, ... tokens. C(i) = min over k <= run(i) of
-    cost(k) + C(i+k+1); the fewest drafts where several are equally cheap.
+    later, first: (limit+1,) price of a round that drafts 0, 1, ... tokens, and of the first one.
+    C(i) = min over k <= run(i) of price(k) + C(i+k+1); the fewest drafts where several are equally cheap.
     """
     length = len(run)
     rest = np.zeros(length + 1)
     choice = np.zeros(length, dtype=np.int64)
     for at in range(length - 1, -1, -1):
+        cost = later if at else first
         most = min(int(run[at]), len(cost) - 1, length - 1 - at)
         price = cost[: most + 1] + rest[at + 1 : at + most + 2]
         choice[at] = price.argmin()
         rest[at] = price[choice[at]]
     starts = _follow(np.arange(length) + choice + 1)
     drafted = choice[starts]
-    return Walk(starts, drafted, drafted, np.zeros(len(starts), dtype=np.bool_), drafted, len(cost) - 1)
+    return Walk(starts, drafted, drafted, np.zeros(len(starts), dtype=np.bool_), drafted, len(later) - 1)

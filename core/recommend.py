@@ -1,0 +1,176 @@
+"""From the table of predictions and confirmations to one answer: use this setting, leave it off, or not decided yet.
+
+The rules, for traffic like the measured prompts (log scale, prompts as the unit, the best setting
+chosen again with each prompt left out): lower bound above 1, use it; upper bound below 1.02, or an
+interval that includes 1 and is narrower than +-10 %, leave it off; else undecided. Below 8 prompts
+there is no such interval and nothing is decided. Among settings within 2 % of the best, the one that
+drafts the fewest tokens. If any setting was really run, only such settings are recommended.
+"""
+
+from dataclasses import dataclass, replace
+from math import ceil, log
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
+
+from core import columns as col
+from core.errors import NotMeasured
+from core.intervals import LEAST_PROMPTS, Floats, Interval, in_quadrature, interval, jackknife_error, leave_one_out, log_ratio, t_quantile
+from core.policies import Drafting, Policy, PromptLookup, describe
+
+Verdict = Literal["use", "leave_off", "undecided"]
+
+FLAT = 1.02
+"""Settings whose speedup is within this factor of the best count as equally good."""
+NARROW = log(1.10)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The answer. Speedups are ratios to plain decoding, prefills left out.
+
+    policy: the best setting, also when the verdict is to leave it off. on_these_prompts: timing noise
+    and calibration error; None when neither is known. for_traffic: None below 8 prompts.
+    prompts_needed: about how many more prompts would narrow for_traffic to +-10 %; None when it is narrow enough.
+    flat: the settings within 2 % of the best, `policy` among them.
+    """
+
+    policy: Policy
+    speedup: float
+    on_these_prompts: Interval | None
+    for_traffic: Interval | None
+    verdict: Verdict
+    confirmed: bool
+    reasons: tuple[str, ...]
+    runner_up: Policy | None
+    prompts_needed: int | None
+    flat: tuple[Policy, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """Settings compared on the same prompts: rows of the table, plain (S, P) and assisted (S, P) amounts in one unit."""
+
+    rows: list[dict[str, Any]]
+    plain: Floats
+    assisted: Floats
+    confirmed: bool
+
+
+def decide(table: pd.DataFrame) -> Recommendation:
+    """The recommendation from a table of `core.predict.predict`. Raises NotMeasured when it holds no setting that could be used."""
+    rows = [row for row in _records(table) if isinstance(row[col.POLICY], Drafting | PromptLookup)]
+    if not rows:
+        raise NotMeasured("There is no setting to choose from. Predict at least one way of drafting.")
+    among = _candidates(rows)
+    values = log_ratio(among.plain, among.assisted)
+    flat = np.flatnonzero(values >= values.max() - log(FLAT))
+    chosen = int(min(flat, key=lambda at: (among.rows[at][col.DRAFTED_PER_TOKEN], -values[at])))
+    row = among.rows[chosen]
+    traffic, more = _for_traffic(among, float(values[chosen]), row)
+    others = sorted((at for at in range(len(values)) if at != chosen), key=lambda at: -values[at])
+    answer = Recommendation(
+        policy=row[col.POLICY],
+        speedup=float(np.exp(values[chosen])),
+        on_these_prompts=_these(row, among.confirmed),
+        for_traffic=traffic,
+        verdict=verdict(traffic),
+        confirmed=among.confirmed,
+        reasons=(),
+        runner_up=among.rows[others[0]][col.POLICY] if others else None,
+        prompts_needed=more,
+        flat=tuple(among.rows[int(at)][col.POLICY] for at in flat),
+    )
+    return _with_reasons(answer, rows, among.plain.shape[1])
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [dict(zip(table.columns, values, strict=True)) for values in table.itertuples(index=False, name=None)]
+
+
+def verdict(traffic: Interval | None) -> Verdict:
+    """What an interval for traffic says."""
+    if traffic is None:
+        return "undecided"
+    if traffic.low > 1:
+        return "use"
+    includes_one = traffic.low <= 1 <= traffic.high
+    narrow = log(traffic.high / traffic.low) / 2 < NARROW
+    return "leave_off" if traffic.high < FLAT or (includes_one and narrow) else "undecided"
+
+
+def _candidates(rows: list[dict[str, Any]]) -> _Candidates:
+    """The confirmed settings on the prompts they share, or all settings on all prompts when none was run."""
+    run = [row for row in rows if row[col.MEASURED_ASSISTED] is not None]
+    if not run:
+        cost = np.array([row[col.COST] for row in rows])
+        return _Candidates(rows, np.array([row[col.STEPS] for row in rows]), cost, False)
+    assisted = np.array([row[col.MEASURED_ASSISTED] for row in run])
+    shared = np.min(assisted, axis=0) > 0
+    if not shared.any():
+        most = int((assisted > 0).sum(axis=1).argmax())
+        run, shared = [run[most]], assisted[most] > 0
+        assisted = assisted[[most]]
+    plain = np.array([row[col.MEASURED_PLAIN] for row in run])
+    return _Candidates(run, plain[:, shared], assisted[:, shared], True)
+
+
+def _for_traffic(among: _Candidates, value: float, row: dict[str, Any]) -> tuple[Interval | None, int | None]:
+    """The interval for traffic, the best setting chosen again with each prompt left out; and the prompts still needed."""
+    prompts = among.plain.shape[1]
+    if prompts < 2:
+        return None, LEAST_PROMPTS - prompts
+    error = float(jackknife_error(leave_one_out(among.plain, among.assisted).max(axis=0)))
+    needed = ceil(prompts * (2 * error / NARROW) ** 2) - prompts
+    if prompts < LEAST_PROMPTS:
+        return None, max(LEAST_PROMPTS - prompts, needed)
+    model = None if among.confirmed else row[col.MODEL_HALF]
+    half = in_quadrature(t_quantile(prompts - 1) * error, model) or 0.0
+    return interval(value, half), max(1, needed) if half >= NARROW else None
+
+
+def _these(row: dict[str, Any], confirmed: bool) -> Interval | None:
+    low, high = (row[col.MEASURED_LOW], row[col.MEASURED_HIGH]) if confirmed else (row[col.THESE_LOW], row[col.THESE_HIGH])
+    return None if low is None else Interval(low, high)
+
+
+def _with_reasons(answer: Recommendation, rows: list[dict[str, Any]], prompts: int) -> Recommendation:
+    lines = [_origin(answer, prompts), _traffic_line(answer, prompts)]
+    if len(answer.flat) > 1:
+        others = ", ".join(describe(policy) for policy in answer.flat if policy != answer.policy)
+        lines.append(f"Within 2 % of the best: {others}; {describe(answer.policy)} drafts the fewest tokens.")
+    if answer.confirmed:
+        lines += _untried(answer, rows)
+    return replace(answer, reasons=tuple(lines))
+
+
+def _origin(answer: Recommendation, prompts: int) -> str:
+    how = "measured" if answer.confirmed else "predicted, not run yet"
+    return f"{describe(answer.policy)}: {answer.speedup:.2f}x {how}, on {prompts} {'prompt' if prompts == 1 else 'prompts'}."
+
+
+def _traffic_line(answer: Recommendation, prompts: int) -> str:
+    if answer.for_traffic is None:
+        return f"{prompts} {'prompt says' if prompts == 1 else 'prompts say'} too little about other traffic; {LEAST_PROMPTS} are the least."
+    low, high = answer.for_traffic
+    span = f"For traffic like these prompts {low:.2f}x to {high:.2f}x"
+    match answer.verdict:
+        case "use":
+            more = "" if answer.prompts_needed is None else f" About {answer.prompts_needed} more prompts would narrow it to +-10 %."
+            return f"{span}: faster than plain throughout.{more}"
+        case "leave_off":
+            return f"{span}: no gain worth a second model."
+        case "undecided":
+            return f"{span}: too wide to decide; about {answer.prompts_needed} more prompts would narrow it to +-10 %."
+
+
+def _untried(answer: Recommendation, rows: list[dict[str, Any]]) -> list[str]:
+    """A sentence when the replay predicts more for a setting that was not run."""
+    own = next(row for row in rows if row[col.POLICY] == answer.policy)
+    best = max(rows, key=lambda row: row[col.SPEEDUP])
+    known = max(own[col.SPEEDUP], own[col.MEASURED])
+    if best[col.MEASURED] is not None or best[col.SPEEDUP] <= FLAT * known:
+        return []
+    gain = best[col.SPEEDUP] / known - 1
+    return [f"{describe(best[col.POLICY])} was not run; the replay predicts {gain:.0%} more for it."]
