@@ -81,11 +81,12 @@ def replay_all(
 ) -> list[list[Rounds]]:
     """For each policy the rounds of each prompt, in order; a persistent heuristic carries its limit from prompt to prompt."""
     paths: dict[tuple[int, float], Path] = {}
+    known = [_is_known(trace) for trace in traces]
     result: list[list[Rounds]] = []
     for policy in policies:
         carried, row = start, list[Rounds]()
         for index, trace in enumerate(traces):
-            if _is_known(trace):
+            if known[index]:
                 walk = _walk(trace, policy, carried, round_cost, paths, index)
                 row.append(total(walk))
                 carried = walk.carried if _is_persistent(policy) else start

@@ -48,7 +48,7 @@ class Rounds:
     rounds_error: standard error of `rounds` where it comes from a Monte Carlo, else 0.
     """
 
-    tokens: int
+    tokens: float
     rounds: float
     drafted: float
     accepted: float

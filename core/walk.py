@@ -31,12 +31,14 @@ class Path:
 
     run: accepted drafts in a row from each position on.
     stop: the first position at or after each one at which drafting stops by itself.
+    reach: accepted drafts of a round from each position on, if its limit allows.
     tail_low, tail_high: least and most tokens the draft adds after a wrong token at that position.
     budget: the call's max_new_tokens.
     """
 
     run: Ints
     stop: Ints
+    reach: Ints
     tail_low: Ints
     tail_high: Ints
     budget: int
@@ -44,7 +46,10 @@ class Path:
 
 def prepare(accepted: NDArray[np.bool_], stops: NDArray[np.bool_], tails: tuple[Ints, Ints], budget: int) -> Path:
     """A Path from the outcome and the draft's wish to stop at each of the N positions."""
-    return Path(run=_next(~accepted) - np.arange(len(accepted)), stop=_next(stops, FAR), tail_low=tails[0], tail_high=tails[1], budget=budget)
+    place = np.arange(len(accepted))
+    run, stop = _next(~accepted) - place, _next(stops, FAR)
+    reach = np.minimum(np.minimum(run, stop - place + 1), place[::-1])
+    return Path(run, stop, reach, tails[0], tails[1], budget)
 
 
 def _next(here: NDArray[np.bool_], otherwise: int | None = None) -> Ints:
@@ -75,16 +80,16 @@ def tail_lengths(length: int, tails: Tails | None, threshold: float) -> tuple[In
 
 def walk_constant(path: Path, limit: int) -> Walk:
     """The rounds when at most `limit` tokens are drafted in each."""
-    place = np.arange(len(path.run))
-    room = np.minimum(limit, path.budget - 1 - place)
-    wrong = np.minimum(place + path.run, len(place) - 1)
-    until_stop = path.stop - place + 1
-    unstopped = path.stop > place + path.run  # drafting goes on after the wrong token
-    low = np.minimum(room, np.where(unstopped, path.run + 1 + path.tail_low[wrong], until_stop))
-    high = np.minimum(room, np.where(unstopped, path.run + 1 + path.tail_high[wrong], until_stop))
-    accepted = np.minimum(np.minimum(path.run, high), len(place) - 1 - place)
+    length = len(path.run)
+    place = np.arange(length)
+    accepted = np.minimum(path.reach, np.minimum(limit, path.budget - 1 - place))
     starts = _follow(place + accepted + 1)
-    return Walk(starts, high[starts], accepted[starts], (high > path.run)[starts], low[starts], limit)
+    room, run, stop = np.minimum(limit, path.budget - 1 - starts), path.run[starts], path.stop[starts]
+    wrong = np.minimum(starts + run, length - 1)
+    unstopped = stop > starts + run  # drafting goes on after the wrong token
+    low = np.minimum(room, np.where(unstopped, run + 1 + path.tail_low[wrong], stop - starts + 1))
+    high = np.minimum(room, np.where(unstopped, run + 1 + path.tail_high[wrong], stop - starts + 1))
+    return Walk(starts, high, accepted[starts], high > run, low, limit)
 
 
 def _follow(following: Ints) -> Ints:
