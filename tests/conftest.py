@@ -1,16 +1,18 @@
 """Fixtures that several test files share: settings in a temporary folder, small model folders, a spec, traces."""
 
+import contextlib
 import json
 import os
 import struct
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from core.bench import Bench
+from core.child import Entry
 from core.runs import ModelRef, Prompt, RunSpec
 from core.settings import Settings
 from core.store import Store, open_store
@@ -37,6 +39,13 @@ def spec(settings: Settings) -> RunSpec:
     target, draft = (model_folder(settings.model_roots[0] / name) for name in ("target", "draft"))
     prompts = (Prompt(text="def add(a, b):", label="code"), Prompt(text="Once upon a time", label="prose"))
     return RunSpec(target=target, draft=draft, prompts=prompts, max_new_tokens=8)
+
+
+@pytest.fixture
+def bench(settings: Settings, store: Store) -> Iterator[Bench]:
+    """A bench whose worker does the jobs of `tests.jobs`."""
+    with contextlib.closing(Bench(settings, store, entry=Entry("tests.jobs:by_seed", "tests.jobs:devices"))) as opened:
+        yield opened
 
 
 def model_folder(folder: Path) -> ModelRef:
@@ -72,7 +81,7 @@ def random_trace(seed: int, tokens: int = 12, rich: bool = True) -> PromptTrace:
     )
 
 
-@contextmanager
+@contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
     """A real file system of 1 MB. Needs root; only a machine that is no CI may go without."""
     if os.geteuid() != 0 and not os.environ.get("CI"):

@@ -5,27 +5,19 @@ import time
 from pathlib import Path
 
 from core.bench import Bench
-from core.runs import Run
 from core.settings import Settings
 from core.store import Store
+from tests.benches import ended
 from tests.models import spec_of, write_pair
-
-FINAL = {"done", "failed", "cancelled", "interrupted"}
-
-
-def ended(store: Store, run_id: str) -> Run:
-    deadline_s = time.monotonic() + 120
-    while store.status(run_id) not in FINAL:
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
-    return store.get(run_id, traces=True)
 
 
 def test_a_pair_is_measured_and_a_second_run_can_be_cancelled_halfway(settings: Settings, store: Store) -> None:
     settings.model_roots[0].mkdir()
     spec = spec_of(write_pair(Path(settings.model_roots[0])))
     with contextlib.closing(Bench(settings, store)) as bench:
-        run = ended(store, bench.submit(spec))
+        run_id = bench.submit(spec)
+        ended(store, run_id, within_s=200)
+        run = store.get(run_id, traces=True)
         assert (run.status, run.error) == ("done", "")
         assert "cpu" in {device.id for device in store.devices()}
         assert run.environment is not None

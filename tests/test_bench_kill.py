@@ -1,0 +1,198 @@
+"""The bench when something is killed, cancelled or hangs: partial results, no orphans, no leaks, and it goes on."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core import station
+from core.bench import Bench
+from core.runs import RunSpec
+from core.settings import Settings
+from core.store import Store, open_store
+from tests import jobs
+from tests.benches import ENTRY, FINAL, ROOT, alive, ended, job, partial, under_way, until, worker_pid
+
+
+def test_a_killed_worker_leaves_its_results_and_the_next_run_works(bench: Bench, store: Store, settings: Settings, spec: RunSpec) -> None:
+    run_id, next_id = bench.submit(job(spec, jobs.SLEEP)), bench.submit(job(spec, jobs.QUICK))
+    under_way(store, run_id)
+    os.kill(worker_pid(settings, run_id), signal.SIGKILL)
+    run = ended(store, run_id, within_s=2)
+    assert partial(run, "interrupted")
+    assert "killed or crashed" in run.error
+    assert ended(store, next_id).status == "done"
+
+
+def test_a_worker_that_dies_while_idle_is_replaced(bench: Bench, store: Store, settings: Settings, spec: RunSpec) -> None:
+    first = bench.submit(job(spec, jobs.QUICK))
+    ended(store, first)
+    pid = worker_pid(settings, first)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{pid}").exists())
+    assert ended(store, bench.submit(job(spec, jobs.QUICK))).status == "done"
+
+
+def test_a_run_that_kills_its_worker_is_not_tried_again(bench: Bench, store: Store, spec: RunSpec) -> None:
+    run_id, next_id = bench.submit(job(spec, jobs.DIE)), bench.submit(job(spec, jobs.QUICK))
+    assert ended(store, next_id).status == "done"
+    assert partial(store.get(run_id), "interrupted")
+
+
+@pytest.mark.parametrize("number", [jobs.SLEEP, jobs.FORWARD])
+def test_cancel_takes_less_than_a_second_and_keeps_the_results(bench: Bench, store: Store, settings: Settings, spec: RunSpec, number: int) -> None:
+    run_id = bench.submit(job(spec, number))
+    under_way(store, run_id, "draft" if number == jobs.FORWARD else "plain")
+    pid = worker_pid(settings, run_id)
+    time.sleep(0.3)
+    bench.cancel(run_id)
+    assert until(lambda: store.status(run_id) in FINAL) < 1
+    assert partial(store.get(run_id), "cancelled")
+    next_id = bench.submit(job(spec, jobs.QUICK))
+    assert ended(store, next_id).status == "done"
+    assert worker_pid(settings, next_id) == pid
+
+
+def test_a_cancellation_that_gets_lost_is_repeated(bench: Bench, store: Store, settings: Settings, spec: RunSpec) -> None:
+    run_id = bench.submit(job(spec, jobs.STUBBORN))
+    under_way(store, run_id)
+    bench.cancel(run_id)
+    run = ended(store, run_id)
+    assert partial(run, "cancelled")
+    assert run.error == ""
+
+
+def test_a_hang_in_native_code_is_ended_by_force(bench: Bench, store: Store, settings: Settings, spec: RunSpec) -> None:
+    run_id, next_id = bench.submit(job(spec, jobs.HANG)), bench.submit(job(spec, jobs.QUICK))
+    under_way(store, run_id)
+    pid = worker_pid(settings, run_id)
+    time.sleep(0.2)
+    bench.cancel(run_id)
+    took_s = until(lambda: store.status(run_id) in FINAL)
+    assert station.CANCEL_PATIENCE_S < took_s < station.CANCEL_PATIENCE_S + 2
+    assert partial(store.get(run_id), "cancelled")
+    assert not alive(pid)
+    assert ended(store, next_id).status == "done"
+
+
+def test_a_waiting_run_is_cancelled_at_once(bench: Bench, store: Store, spec: RunSpec) -> None:
+    first, second, third = (bench.submit(job(spec, number)) for number in (jobs.SLEEP, jobs.SLEEP, jobs.QUICK))
+    under_way(store, first)
+    bench.cancel(second)
+    assert store.status(second) == "cancelled"
+    assert [bench.position(run_id) for run_id in (first, second, third)] == [0, None, 1]
+    bench.cancel(first)
+    assert ended(store, third).status == "done"
+    assert store.get(second).started is None
+
+
+def test_cancelling_an_ended_or_unknown_run_changes_nothing(bench: Bench, store: Store, spec: RunSpec) -> None:
+    run_id = bench.submit(job(spec, jobs.QUICK))
+    before = ended(store, run_id)
+    bench.cancel(run_id)
+    bench.cancel("nonsense")
+    assert ended(store, bench.submit(job(spec, jobs.QUICK))).status == "done"
+    assert store.get(run_id) == before
+
+
+def test_two_servers_of_one_machine_take_turns_on_a_device(bench: Bench, store: Store, settings: Settings, spec: RunSpec) -> None:
+    elsewhere = settings.model_copy(update={"data": settings.data / "other"})
+    other_store = open_store(elsewhere)
+    with contextlib.closing(other_store), contextlib.closing(Bench(elsewhere, other_store, entry=ENTRY)) as other:
+        first = bench.submit(job(spec, jobs.SLEEP))
+        under_way(store, first)
+        waits, after = other.submit(job(spec, jobs.QUICK)), other.submit(job(spec, jobs.QUICK))
+        until(lambda: other_store.status(waits) == "running")
+        time.sleep(0.3)
+        assert other_store.get(waits).progress.stage == "queued"
+        other.cancel(waits)
+        assert ended(other_store, waits, within_s=2).status == "cancelled"
+        bench.cancel(first)
+        assert ended(other_store, after).status == "done"
+
+
+@contextlib.contextmanager
+def small_server(settings: Settings, spec: RunSpec) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    command = [sys.executable, "-m", "tests.small_server", settings.model_dump_json(), spec.model_dump_json()]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server, server.stdout.readline().strip()
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize("number", [jobs.SLEEP, jobs.HANG])
+def test_a_killed_server_leaves_no_orphan_and_the_next_one_goes_on(settings: Settings, store: Store, spec: RunSpec, number: int) -> None:
+    with small_server(settings, job(spec, number)) as (server, run_id):
+        under_way(store, run_id)
+        pid = worker_pid(settings, run_id)
+        waiting = store.add(job(spec, jobs.QUICK))
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+        until(lambda: not alive(pid), within_s=2)
+    assert store.status(run_id) == "running"
+    with contextlib.closing(Bench(settings, store, entry=ENTRY)) as bench:
+        run = store.get(run_id)
+        assert partial(run, "interrupted")
+        assert "stopped" in run.error
+        assert ended(store, waiting).status == "done"
+        assert ended(store, bench.submit(job(spec, jobs.QUICK))).status == "done"
+
+
+def test_a_server_killed_while_its_worker_starts_leaves_no_orphan(settings: Settings, store: Store, spec: RunSpec) -> None:
+    with small_server(settings, spec) as (server, _):
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text() + "".join(
+            (task / "children").read_text() for task in Path(f"/proc/{server.pid}/task").iterdir()
+        )
+        pid = int(children.split()[0])
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+        until(lambda: not alive(pid), within_s=2)
+
+
+def test_closing_ends_the_worker_and_keeps_the_queue(settings: Settings, store: Store, spec: RunSpec) -> None:
+    bench = Bench(settings, store, entry=ENTRY)
+    run_id, waiting = bench.submit(job(spec, jobs.SLEEP)), bench.submit(job(spec, jobs.QUICK))
+    under_way(store, run_id)
+    pid = worker_pid(settings, run_id)
+    bench.close()
+    assert not alive(pid)
+    assert partial(store.get(run_id), "interrupted")
+    assert store.status(waiting) == "queued"
+
+
+def open_handles(pid: int | str) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def test_measuring_and_cancelling_leaks_nothing(bench: Bench, store: Store, settings: Settings, spec: RunSpec) -> None:
+    def cycle() -> int:
+        run_id = bench.submit(job(spec, jobs.SLEEP))
+        under_way(store, run_id)
+        bench.cancel(run_id)
+        assert ended(store, run_id).status == "cancelled"
+        return worker_pid(settings, run_id)
+
+    pid = cycle()
+    before = open_handles("self"), open_handles(pid)
+    assert {cycle() for _ in range(10)} == {pid}
+    assert (open_handles("self"), open_handles(pid)) == before
+
+
+def test_dead_workers_leak_nothing(bench: Bench, store: Store, spec: RunSpec) -> None:
+    def cycle() -> None:
+        ended(store, bench.submit(job(spec, jobs.DIE)))
+        ended(store, bench.submit(job(spec, jobs.QUICK)))
+
+    cycle()
+    before = open_handles("self")
+    for _ in range(3):
+        cycle()
+    assert open_handles("self") == before
