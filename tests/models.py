@@ -6,9 +6,10 @@ and not at others, with high and low confidence, as a trained draft does.
 
 from pathlib import Path
 
+import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from core.runs import ModelRef, Prompt, RunSpec
 
@@ -59,6 +60,13 @@ def spec_of(refs: tuple[ModelRef, ModelRef], prompts: int = 2, max_new_tokens: i
     """A run of the first few texts on this pair."""
     chosen = tuple(Prompt(text=text, label=f"kind {index % 2}") for index, text in enumerate(TEXTS[:prompts]))
     return RunSpec(target=refs[0], draft=refs[1], prompts=chosen, max_new_tokens=max_new_tokens)
+
+
+def make_forgetful(model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the test ends the model sees only its last token, so that its answers soon go round in circles."""
+    for name, weight in model.named_parameters():
+        if name.endswith("o_proj.weight"):
+            monkeypatch.setattr(weight, "data", torch.zeros_like(weight))
 
 
 def _tokenizer() -> PreTrainedTokenizerFast:

@@ -18,7 +18,7 @@ from core.trace import PromptTrace
 from core.worker.generate import Timed, draft_settings, run_policy, timed_generate
 from core.worker.models import Pair, greedy_config, load_pair
 from core.worker.tracing import trace
-from tests.models import TEXTS, spec_of, write_pair
+from tests.models import TEXTS, make_forgetful, spec_of, write_pair
 
 BUDGET = 48
 DRAFTING = [
@@ -115,8 +115,22 @@ def test_drafting(recorded, policy: Drafting):
             assert pair.draft.generation_config.num_assistant_tokens == carried
 
 
-@pytest.mark.parametrize("policy", [PromptLookup(tokens, ngram) for tokens in (2, 5, 10) for ngram in (1, 2, 3)], ids=str)
+LOOKUPS = [PromptLookup(tokens, ngram) for tokens in (2, 5, 10) for ngram in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("policy", LOOKUPS, ids=str)
 def test_prompt_lookup(recorded, policy: PromptLookup):
     for prompt, recorded_trace in zip(recorded.prompts, recorded.traces, strict=True):
         timed = run_policy(recorded.pair, prompt, policy, BUDGET)
         assert_same(rounds_of(recorded_trace, policy), timed, recorded_trace)
+
+
+@pytest.mark.parametrize("policy", LOOKUPS, ids=str)
+def test_prompt_lookup_in_answers_that_repeat_themselves(recorded, policy: PromptLookup, monkeypatch):
+    make_forgetful(recorded.pair.target, monkeypatch)
+    prompt = recorded.prompts[2]
+    plain = run_policy(recorded.pair, prompt, Plain(), 80)
+    timed = run_policy(recorded.pair, prompt, policy, 80)
+    recorded_trace = trace(recorded.pair, prompt, plain.tokens, 80)
+    assert_same(rounds_of(recorded_trace, policy), timed, recorded_trace)
+    assert max(timed.rounds) == policy.tokens + 1 or recorded_trace.ended == "eos"

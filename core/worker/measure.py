@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from core.errors import DeviceError, InvalidInput
+from core import predict
+from core.errors import DeviceError, InvalidInput, NotMeasured
 from core.policies import FixedGamma, Plain, Policy, TransformersDefault
 from core.runs import Generation, Purpose, RunSpec
 from core.settings import Settings
 from core.sink import Sink
-from core.worker import stand_in as predict
 from core.worker.environment import device_named, environment
 from core.worker.generate import Timed, run_policy
 from core.worker.models import Garage, Pair
@@ -129,13 +129,20 @@ class _Measurement:
             self._run_block("calibration", index, [Plain(), FixedGamma(gamma), Plain()])
 
     def _confirm(self) -> None:
-        policies: list[Policy] = [Plain(), predict.best_fixed(self._sink.run()), TransformersDefault()]
+        policies: list[Policy] = [Plain(), *self._candidates()]
         began_s = time.monotonic()
         self._confirm_once(policies, turn=0)
         now_s = time.monotonic()
         if now_s - self._began_s + (now_s - began_s) < REPEAT_BEFORE_S:
             self._confirm_once(policies, turn=1)
         self._sink.stage("confirming", len(self._prompts), len(self._prompts))
+
+    def _candidates(self) -> list[Policy]:
+        """The settings worth confirming. Answers of one token leave no step to shorten, hence no best draft length."""
+        try:
+            return [predict.best_fixed(self._sink.run()), TransformersDefault()]
+        except NotMeasured:
+            return [TransformersDefault()]
 
     def _confirm_once(self, policies: Sequence[Policy], turn: int) -> None:
         """Every prompt under every policy; the order rotates, so that no policy always runs first."""

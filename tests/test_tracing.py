@@ -1,0 +1,131 @@
+"""The recorded trace against a token-by-token computation without caches, batches or padding."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from core.policies import Plain
+from core.trace import LONGEST_TAIL, PromptTrace, Tails
+from core.worker import tracing
+from core.worker.generate import run_policy
+from core.worker.models import Pair, load_pair
+from core.worker.tracing import pieces, trace
+from tests.models import TEXTS, spec_of, write_pair
+
+BUDGET = 20
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory) -> Pair:
+    torch.set_num_threads(1)
+    return load_pair(spec_of(write_pair(tmp_path_factory.mktemp("pair"))))
+
+
+@pytest.fixture(scope="module")
+def prompt(pair) -> torch.Tensor:
+    return pair.tokenizer(TEXTS[1], return_tensors="pt")["input_ids"]
+
+
+@pytest.fixture(scope="module")
+def recorded(pair, prompt) -> PromptTrace:
+    return trace(pair, prompt, run_policy(pair, prompt, Plain(), BUDGET).tokens, BUDGET)
+
+
+def tails_of(found: PromptTrace) -> Tails:
+    assert found.tails is not None
+    return found.tails
+
+
+@torch.no_grad()
+def next_choice(pair: Pair, ids: list[int]) -> tuple[int, float]:
+    probabilities = pair.draft(input_ids=torch.tensor([ids])).logits[0, -1].softmax(-1)
+    return int(probabilities.argmax()), float(probabilities.max())
+
+
+def test_choice_confidence_and_acceptance(pair, prompt, recorded):
+    text = [*prompt[0].tolist(), *recorded.answer.tolist()]
+    for position, token in enumerate(recorded.answer.tolist()):
+        choice, confidence = next_choice(pair, text[: prompt.shape[1] + position])
+        assert recorded.draft_choice[position] == choice
+        assert recorded.confidence[position] == pytest.approx(confidence, abs=1e-5)
+        assert recorded.accept[position] == (choice == token)
+    assert (recorded.prompt_tokens, recorded.ended, recorded.budget) == (prompt.shape[1], "length", BUDGET)
+
+
+def test_tails_are_what_the_draft_writes_after_each_wrong_token(pair, prompt, recorded):
+    assert tails_of(recorded).position.tolist() == np.flatnonzero(recorded.accept == 0).tolist()
+    for position, row, eos_at in zip(
+        tails_of(recorded).position.tolist(), tails_of(recorded).confidence, tails_of(recorded).eos_at.tolist(), strict=True
+    ):
+        ids = [*prompt[0].tolist(), *recorded.answer[:position].tolist(), int(recorded.draft_choice[position])]
+        for column in range(LONGEST_TAIL if eos_at < 0 else eos_at + 1):
+            choice, confidence = next_choice(pair, ids)
+            assert row[column] == pytest.approx(confidence, abs=1e-5)
+            assert (choice in pair.eos_ids) == (column == eos_at)
+            ids.append(choice)
+
+
+def test_a_tail_ends_with_the_drafts_own_end_of_text(pair, prompt, recorded):
+    """Take a token of a tail as the end of text: the row stops there, and an end of text as wrong choice has no tail."""
+    position = int(tails_of(recorded).position[0])
+    ids = [*prompt[0].tolist(), *recorded.answer[:position].tolist(), int(recorded.draft_choice[position])]
+    written = [next_choice(pair, ids)[0]]
+    written.append(next_choice(pair, [*ids, *written])[0])
+    other = dataclasses.replace(pair, eos_ids=(written[1], int(recorded.draft_choice[tails_of(recorded).position[1]])))
+    again = trace(other, prompt, recorded.answer, BUDGET)
+    assert tails_of(again).eos_at[0] == (0 if written[0] in other.eos_ids else 1)
+    assert np.isnan(tails_of(again).confidence[0, 2:]).all()
+    assert np.isfinite(tails_of(again).confidence[0, 0])
+    assert np.isnan(tails_of(again).confidence[1]).all()
+    assert again.draft_eos[tails_of(again).position[1]]
+
+
+def test_long_texts_are_read_in_parts_with_the_same_result(pair, prompt, recorded, monkeypatch):
+    monkeypatch.setattr(tracing, "_CHUNK_TOKENS", 3)
+    monkeypatch.setattr(tracing, "_ROWS", 2)
+    again = trace(pair, prompt, recorded.answer, BUDGET)
+    assert again.draft_choice.tolist() == recorded.draft_choice.tolist()
+    np.testing.assert_allclose(again.confidence, recorded.confidence, atol=1e-5)
+    np.testing.assert_allclose(tails_of(again).confidence, tails_of(recorded).confidence, atol=1e-5)
+
+
+def test_a_draft_that_is_always_right_has_no_tails(pair, prompt):
+    same = dataclasses.replace(pair, draft=pair.target)
+    found = trace(same, prompt, run_policy(same, prompt, Plain(), BUDGET).tokens, BUDGET)
+    assert found.accept.tolist() == [1.0] * BUDGET
+    assert tails_of(found).confidence.shape == (0, LONGEST_TAIL)
+
+
+def test_one_token_is_a_trace(pair, prompt, recorded):
+    found = trace(pair, prompt, recorded.answer[:1], 1)
+    assert found.confidence == pytest.approx(recorded.confidence[:1], abs=1e-5)
+    assert len(found.pieces) == 1
+
+
+def test_lookup_copies_from_the_text_before(pair):
+    """abcabc..., answered by more of it: everything that is proposed is right."""
+    prompt, answer = torch.tensor([[10, 11, 12] * 4]), np.array([10, 11, 12, 10, 11], np.int32)
+    found = trace(pair, prompt, answer, 5)
+    assert found.lookup is not None
+    assert found.lookup[2].candidates.tolist() == [9, 9, 12, 12, 0]  # the last token leaves no room for a proposal
+    assert found.lookup[2].matched.tolist() == [5, 4, 3, 2, 0]
+    assert set(found.lookup) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("text", ["plain words", "naïve 日本語 🙂", "tabs\tand\nlines  ", "\ufffd"])
+def test_pieces_join_to_the_text(pair, text):
+    ids = np.array(pair.tokenizer(text)["input_ids"], np.int32)
+    assert "".join(pieces(pair.tokenizer, ids)) == text
+
+
+def test_a_character_of_three_tokens_belongs_to_the_last(pair):
+    ids = np.array(pair.tokenizer("a語b")["input_ids"], np.int32)
+    assert len(ids) == 5
+    assert pieces(pair.tokenizer, ids) == ("a", "", "", "語", "b")
+
+
+def test_a_cut_character_is_shown_as_the_decoder_shows_it(pair):
+    ids = np.array(pair.tokenizer("a語")["input_ids"], np.int32)[:-1]
+    assert "".join(pieces(pair.tokenizer, ids)) == pair.tokenizer.decode(ids)
