@@ -22,7 +22,7 @@ from demo_pair.fit import Loss, Plan, fit, held_out_loss, logits_of, next_token_
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 WIDTH, TARGET_LAYERS, BASE_LAYERS = 192, 32, 8
-TOKENS = {"base": 6_000_000, "target": 3_000_000, "draft": 6_000_000, "distilled": 2_500_000}
+TOKENS = {"base": 6_000_000, "target": 1_600_000, "draft": 5_000_000, "distilled": 2_500_000}
 
 
 def main() -> None:
