@@ -31,6 +31,8 @@ from core.worker.tracing import trace
 
 CALIBRATION_GAMMAS = (1, 4, 12)
 CALIBRATION_PROMPTS = 4
+CALIBRATION_S = 25.0
+"""No further prompt is begun after this time."""
 REPEAT_BEFORE_S = 60.0
 """The confirmation is run a second time when it would end within this time; together with loading that stays below 90 s."""
 
@@ -122,11 +124,15 @@ class _Measurement:
         self._sink.draft_prefill(tuple(prefill_seconds(self._pair.draft, prompt, self._quiet) for prompt in self._prompts))
 
     def _calibrate(self) -> None:
+        """A draft that is rarely right makes gamma 12 very slow; then fewer prompts have to do, two at least."""
         chosen = spread([prompt.label for prompt in self._spec.prompts], CALIBRATION_PROMPTS, self._spec.seed)
-        total = len(chosen) * len(CALIBRATION_GAMMAS)
-        for done, (index, gamma) in enumerate((i, g) for i in chosen for g in CALIBRATION_GAMMAS):
-            self._sink.stage("calibrating", done, total)
-            self._run_block("calibration", index, [Plain(), FixedGamma(gamma), Plain()])
+        began_s = time.monotonic()
+        for done, index in enumerate(chosen):
+            if done >= 2 and time.monotonic() - began_s > CALIBRATION_S:
+                break
+            for part, gamma in enumerate(CALIBRATION_GAMMAS):
+                self._sink.stage("calibrating", done * len(CALIBRATION_GAMMAS) + part, len(chosen) * len(CALIBRATION_GAMMAS))
+                self._run_block("calibration", index, [Plain(), FixedGamma(gamma), Plain()])
 
     def _confirm(self) -> None:
         policies: list[Policy] = [Plain(), *self._candidates()]
