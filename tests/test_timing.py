@@ -1,0 +1,106 @@
+"""The prices are found again in runs that were made from them."""
+
+import numpy as np
+import pytest
+
+from core.errors import NotMeasured
+from core.policies import Confidence, FixedGamma, Heuristic, TransformersDefault
+from core.replay import replay_prompt
+from core.timing import LoopCosts, between_widths, calibration_rows, fit, median_cache, passes_of
+from tests import priced
+
+
+def test_the_prices_are_found_again():
+    costs = LoopCosts.from_run(priced.run())
+    assert costs.plain_step_s == pytest.approx(priced.STEP_S)
+    assert costs.verify[1:] == pytest.approx(priced.verify(np.arange(1, 22)))
+    assert (costs.draft_first, costs.draft_next) == pytest.approx((priced.D2, priced.D1))
+    assert (costs.round_overhead, costs.token_overhead) == pytest.approx((priced.H, priced.E))
+    assert costs.calibration_error == pytest.approx(0, abs=1e-9)
+    assert costs.mismatched == 0
+
+
+def test_a_drifting_machine_changes_nothing_but_the_seconds():
+    costs = LoopCosts.from_run(priced.run(drift=0.3))
+    assert (costs.round_overhead, costs.token_overhead) == pytest.approx((priced.H, priced.E), abs=0.05)
+    assert costs.plain_step_s > 1.1 * priced.STEP_S
+
+
+@pytest.mark.parametrize("policy", [FixedGamma(1), FixedGamma(7), FixedGamma(20), TransformersDefault(), Heuristic(5), Confidence(0.6, 9)])
+def test_a_prompt_costs_what_its_rounds_add_up_to(policy):
+    costs = LoopCosts.from_run(priced.run())
+    one = priced.trace(0.6, 80, 99)
+    assert sum(costs.parts(replay_prompt(one, policy))) == pytest.approx(priced.decode_steps(one, policy))
+
+
+def test_noise_shows_in_the_calibration_error():
+    noisy = LoopCosts.from_run(priced.run(noise=0.05))
+    assert 0.002 < (noisy.calibration_error or 0) < 0.2
+    assert LoopCosts.from_run(priced.run(gammas=(4,))).calibration_error is None
+
+
+def test_overheads_are_never_negative():
+    rows = calibration_rows(priced.run(), passes_of(priced.run()))[0]
+    assert fit(rows) == pytest.approx((priced.H, priced.E))
+    cheap = [row._replace(measured=row.passes * 0.9) for row in rows]
+    assert fit(cheap) == (0.0, 0.0)
+    no_round = [row._replace(measured=row.passes - 0.05 * row.rounds + 0.2 * row.drafted) for row in rows]
+    h, e = fit(no_round)
+    assert h == 0
+    assert e > 0
+
+
+def test_cache_lengths_are_interpolated():
+    run = priced.run()
+    assert median_cache(run) == 130
+    two = run.model_copy(update={"passes": (priced.passes(230, factor=3.0), priced.passes(30, factor=1.0))})
+    assert passes_of(two).verify[21] == pytest.approx(1 + 2 * (priced.verify(21) - 1))
+    beyond = run.model_copy(update={"passes": (priced.passes(10), priced.passes(20, factor=5.0))})
+    assert passes_of(beyond).verify[21] == pytest.approx(1 + 5 * (priced.verify(21) - 1))
+
+
+def test_between_widths_that_disagree_the_dearer_counts():
+    filled = between_widths([1, 2, 4, 8], np.array([1.0, 1.0, 1.1, 2.0]))
+    assert filled[3] == pytest.approx(1.05)
+    assert filled[[5, 6, 7]].tolist() == [2.0, 2.0, 2.0]
+    assert filled[8] == 2.0
+
+
+def test_wider_than_measured_goes_on_with_the_slope():
+    costs = LoopCosts.from_run(priced.run())
+    assert costs.verify_up_to(30)[-1] == pytest.approx(priced.verify(31))
+    assert len(costs.round(30)) == 31
+
+
+def test_the_theory_s_c_and_overhead_price_a_round_alike():
+    costs = LoopCosts.from_run(priced.run())
+    for gamma in (1, 5, 12):
+        assert costs.verify_up_to(gamma)[gamma] + costs.overhead + gamma * costs.c == pytest.approx(costs.round(gamma)[gamma])
+
+
+def test_other_rounds_than_the_replay_s_are_left_out():
+    run = priced.run()
+    changed = [g.model_copy(update={"rounds": (*g.rounds[:-1], g.rounds[-1] + 1)}) if g.policy == FixedGamma(12) else g for g in run.generations]
+    costs = LoopCosts.from_run(run.model_copy(update={"generations": tuple(changed)}))
+    assert costs.mismatched == 4
+    assert costs.round_overhead == pytest.approx(priced.H)
+
+
+@pytest.mark.parametrize(
+    ("without", "says"),
+    [
+        ({"passes": ()}, "no timed passes"),
+        ({"traces": ()}, "no trace"),
+        ({"generations": ()}, "no plain generation"),
+    ],
+)
+def test_a_partial_run_says_what_is_missing(without, says):
+    with pytest.raises(NotMeasured, match=says):
+        LoopCosts.from_run(priced.run().model_copy(update=without))
+
+
+def test_a_run_stopped_before_its_calibration():
+    run = priced.run()
+    answers = tuple(g for g in run.generations if g.purpose == "answer")
+    with pytest.raises(NotMeasured, match="no usable calibration"):
+        LoopCosts.from_run(run.model_copy(update={"generations": answers}))
