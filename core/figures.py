@@ -112,8 +112,8 @@ def figure(palette: Palette, title: str, subtitle: str, *, height: int = 400, to
     )
 
 
-def break_even(fig: go.Figure, palette: Palette, *, vertical: bool = False) -> None:
-    """The thin red line at 1x with its label."""
+def break_even(fig: go.Figure, palette: Palette, *, vertical: bool = False, below: bool = False) -> None:
+    """The thin red line at 1x with its label; `below` the line where curves end just above it."""
     look: dict[str, Any] = {
         "annotation_text": "break-even 1x",
         "annotation_font": {"size": 12, "color": palette.break_even},
@@ -122,7 +122,7 @@ def break_even(fig: go.Figure, palette: Palette, *, vertical: bool = False) -> N
     if vertical:
         fig.add_vline(1.0, annotation_position="top", **look)
     else:
-        fig.add_hline(1.0, annotation_position="top right", **look)
+        fig.add_hline(1.0, annotation_position="bottom right" if below else "top right", **look)
 
 
 def small(palette: Palette) -> dict[str, Any]:
@@ -138,8 +138,12 @@ def curve(
     replay: Band | None = None,
     confirmed: Sequence[Confirmed] = (),
     what_if: Floats | None = None,
+    level: tuple[str, float] | None = None,
 ) -> go.Figure:
-    """Speedup against gamma (G,): formula dashed, replay with its band, confirmed diamonds, what-if dotted."""
+    """Speedup against gamma (G,): formula dashed, replay with its band, confirmed diamonds, what-if dotted.
+
+    level: name and speedup of a setting without a fixed gamma, drawn as a thin line across.
+    """
     fig = figure(palette, "Speedup by draft length", "decode only, ratio to plain", height=430, top=88)
     main = replay.mid if replay else what_if if what_if is not None else formula
     fig.add_hrect(0, 1, fillcolor=palette.danger, line_width=0, layer="below")
@@ -153,10 +157,14 @@ def curve(
         fig.add_scatter(x=gammas, y=what_if, name="what-if", mode="lines", line=dots, hovertemplate="%{y:.2f}x")
     if confirmed:
         _add_confirmed(fig, palette, confirmed)
-    break_even(fig, palette)
+    if level:
+        _add_level(fig, palette, *level)
+    ends_above = any(1 <= line[-1] < 1.15 for line in (formula, main))
+    break_even(fig, palette, below=ends_above)
     words = {"showarrow": False, "font": {"size": 12, "color": palette.danger_text}}
     fig.add_annotation(x=0.01, xref="paper", y=0.02, yref="paper", xanchor="left", yanchor="bottom", text="slower than plain", **words)
-    low, high = _speedup_range([formula, main] + ([what_if] if what_if is not None else []), [point.speedup for point in confirmed])
+    others = [point.speedup for point in confirmed] + ([level[1]] if level else [])
+    low, high = _speedup_range([formula, main] + ([what_if] if what_if is not None else []), others)
     fig.update_yaxes(range=[low, high], tick0=0, dtick=0.2 if high - low <= 2 else 0.5, tickformat=".1f", ticksuffix="x")
     fig.update_xaxes(range=[0.4, gammas[-1] + 0.6], tickvals=GAMMA_TICKS, unifiedhovertitle={"text": "gamma %{x}"}, showspikes=False)
     fig.update_layout(hovermode="x unified", xaxis_title_text="gamma, tokens drafted per round")
@@ -207,12 +215,17 @@ def _add_confirmed(fig: go.Figure, palette: Palette, confirmed: Sequence[Confirm
     )
 
 
+def _add_level(fig: go.Figure, palette: Palette, name: str, speedup: float) -> None:
+    text = {"annotation_text": f"{name} {speedup:.2f}x", "annotation_font": {"size": 12, "color": palette.ink}}
+    fig.add_hline(speedup, line={"color": palette.ink, "width": 1.25}, annotation_position="top right", **text)
+
+
 def _speedup_range(lines: Sequence[Floats], points: Sequence[float]) -> tuple[float, float]:
     """Axis limits in steps of 0.2 that show every maximum, 1x, and the way down without the long tail."""
-    top = max([1.0, *points, *(float(line.max()) for line in lines)])
-    bottom = min([1.0, *points, *(float(line.max()) for line in lines)]) - 0.45
-    lowest = max(bottom, min(0.8, *(float(line.min()) for line in lines)))
-    return max(0.0, np.floor(lowest / 0.2) * 0.2), float(np.ceil((top + 0.08) / 0.2) * 0.2)
+    peaks = [1.0, *points, *(float(line.max()) for line in lines)]
+    lowest = min(0.8, *(float(line.min()) for line in lines))
+    bottom = max(0.0, lowest, min(peaks) - 0.45)
+    return float(np.floor(bottom / 0.2) * 0.2), float(np.ceil((max(peaks) + 0.08) / 0.2) * 0.2)
 
 
 def ranges(palette: Palette, title: str, subtitle: str, rows: Sequence[Range]) -> go.Figure:

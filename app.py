@@ -1,0 +1,5 @@
+"""The router; nothing else."""
+
+from core.ui.frame import route
+
+route()

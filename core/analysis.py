@@ -1,0 +1,215 @@
+"""One run, analysed once for every page: predictions, the recommendation, and the plain data that figures take.
+
+Nothing is measured or predicted here; `core.predict`, `core.timing` and `core.replay` do that. A run
+that ended too early for that is `Unfinished`, and says in a sentence what it lacks.
+Speedups are ratios to plain decoding, decode only.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from core import columns as col
+from core import predict, theory
+from core.acceptance import Alpha, alpha
+from core.errors import InvalidInput, NotMeasured
+from core.figures import Band, Confirmed, Range
+from core.intervals import Floats
+from core.landscape import GAMMAS
+from core.policies import FixedGamma, Heuristic, Oracle, Plain, Policy, PromptLookup, TransformersDefault, describe
+from core.recommend import Recommendation
+from core.replay import Rounds, replay_all
+from core.runs import Run
+from core.timing import LoopCosts
+from core.trace import repeated_share
+
+SWEEP_LIMITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
+BLOCK_TOKENS = 8
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run that says nothing about time: `missing` tells why in a sentence; alpha is there once the draft has read an answer."""
+
+    run: Run
+    missing: str
+    alpha: Alpha | None
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """A run with what follows from it. `table` has the columns of `core.columns`, one row per policy."""
+
+    run: Run
+    alpha: Alpha
+    costs: LoopCosts
+    table: pd.DataFrame
+    advice: Recommendation
+
+    @property
+    def formula(self) -> Floats:
+        """(20,) Theorem 3.8 with this run's alpha and draft step: free loop, verify at the price of a plain step."""
+        return theory.speedup(self.alpha.value, GAMMAS, self.costs.draft_next)
+
+    @property
+    def replay(self) -> Band:
+        """(20,) replayed speedup of each fixed gamma; the wider of both intervals that exists, or none."""
+        rows = [self.row(FixedGamma(int(gamma))) for gamma in GAMMAS]
+        mid = np.array([row[col.SPEEDUP] for row in rows], dtype=np.float64)
+        low, high = (col.TRAFFIC_LOW, col.TRAFFIC_HIGH) if rows[0][col.TRAFFIC_LOW] is not None else (col.THESE_LOW, col.THESE_HIGH)
+        if rows[0][low] is None:
+            return Band(mid, mid, mid)
+        return Band(mid, np.array([row[low] for row in rows], dtype=np.float64), np.array([row[high] for row in rows], dtype=np.float64))
+
+    @property
+    def best_fixed(self) -> int:
+        """The fixed gamma with the largest replayed speedup."""
+        return int(GAMMAS[self.replay.mid.argmax()])
+
+    @property
+    def level(self) -> tuple[str, float] | None:
+        """Name and speedup of the recommended setting where it is not a fixed gamma, and so no point of the curve."""
+        policy = self.advice.policy
+        return None if policy in [FixedGamma(gamma) for gamma in range(1, 21)] else (describe(policy), self.known(policy))
+
+    @property
+    def confirmed(self) -> list[Confirmed]:
+        """The fixed gammas that were really run."""
+        rows = [(int(gamma), self.row(FixedGamma(int(gamma)))) for gamma in GAMMAS]
+        return [Confirmed(gamma, row[col.MEASURED], *_bounds(row, confirmed=True)) for gamma, row in rows if row[col.MEASURED] is not None]
+
+    @cached_property
+    def sweep(self) -> Floats:
+        """(thresholds, limits) replayed speedup of `SWEEP_LIMITS` by `predict.THRESHOLDS`. Raises InvalidInput when the trace has no confidence."""
+        table = predict.predict(self.run, predict.sweep(SWEEP_LIMITS))
+        return np.array(table[col.SPEEDUP], dtype=np.float64).reshape(len(SWEEP_LIMITS), len(predict.THRESHOLDS)).T
+
+    def row(self, policy: Policy) -> dict[str, Any]:
+        """The table's row of a policy."""
+        return self.table.iloc[self._places[policy]].to_dict()
+
+    @cached_property
+    def _places(self) -> dict[Policy, int]:
+        return {policy: place for place, policy in enumerate(self.table[col.POLICY])}
+
+    def policies(self) -> list[Policy]:
+        """What the policy table lists: the answer first, then its like, the usual ones, plain, and the oracle last."""
+        fixed = [FixedGamma(int(gamma)) for gamma in GAMMAS]
+        best_fixed = sorted(fixed, key=lambda policy: -self.row(policy)[col.SPEEDUP])[:3]
+        run = [policy for policy in self._places if self.row(policy)[col.MEASURED] is not None]
+        lookups = [policy for policy in self._places if isinstance(policy, PromptLookup)]
+        best_lookup = sorted(lookups, key=lambda policy: -self.row(policy)[col.SPEEDUP])[:1]
+        usual: list[Policy] = [*best_fixed, *run, TransformersDefault(), Heuristic(), Heuristic(persistent=False), *best_lookup]
+        usual.sort(key=lambda policy: -self.known(policy))
+        first: list[Policy] = [Plain(), self.advice.policy] if self.advice.verdict == "leave_off" else [self.advice.policy]
+        return list(dict.fromkeys([*first, *usual, Plain(), Oracle()]))
+
+    def ranking(self) -> list[Range]:
+        """The best settings and plain, for the ranking chart: what was really run where it was."""
+        shown = [policy for policy in self.policies() if not isinstance(policy, Oracle)]
+        chosen = sorted(shown, key=lambda policy: -self.known(policy))[:6]
+        if Plain() not in chosen:
+            chosen[-1] = Plain()
+        return [self._range(policy) for policy in chosen]
+
+    def known(self, policy: Policy) -> float:
+        """Measured speedup where there is one, else the predicted."""
+        row = self.row(policy)
+        return row[col.SPEEDUP] if row[col.MEASURED] is None else row[col.MEASURED]
+
+    def _range(self, policy: Policy) -> Range:
+        row = self.row(policy)
+        confirmed = row[col.MEASURED] is not None
+        low, high = _bounds(row, confirmed=confirmed)
+        return Range(
+            sentence_case(row[col.SETTING]), self.known(policy), low, high, "confirmed" if confirmed or isinstance(policy, Plain) else "replayed"
+        )
+
+    def rounds(self, policy: Policy) -> list[Rounds]:
+        """The replayed rounds of every prompt."""
+        return replay_all(self.run.traces, [policy])[0]
+
+    def per_prompt(self, policy: Policy) -> pd.DataFrame:
+        """One row per traced prompt: label, tokens, how it ended, alpha, predicted speedup, share of repeated 8-grams, and its beginning."""
+        row = self.row(policy)
+        kept = [at for at, trace in enumerate(self.run.traces) if len(trace.answer) > 1]
+        predicted = dict(zip(kept, row[col.STEPS] / row[col.COST], strict=True))
+        prompts = self.run.spec.prompts
+        rows = [
+            {
+                "prompt": at + 1,
+                "label": prompts[at].label,
+                "answer tokens": len(trace.answer),
+                "ended by": trace.ended,
+                "alpha": float(trace.accept.mean()),
+                "predicted speedup": predicted.get(at),
+                "repeated 8-grams": repeated_share(trace.answer),
+                "begins": " ".join(prompts[at].text[:80].split()),
+            }
+            for at, trace in enumerate(self.run.traces)
+        ]
+        return pd.DataFrame(rows)
+
+
+def analyse(run: Run) -> Analysis | Unfinished:
+    """Predict and recommend as far as the run allows."""
+    try:
+        table = predict.predict(run, predict.default_policies(run))
+        return Analysis(run, alpha(run), LoopCosts.from_run(run), table, predict.recommend(table))
+    except (NotMeasured, InvalidInput) as error:
+        return Unfinished(run, str(error), alpha(run) if run.traces else None)
+
+
+def sentence_case(text: str) -> str:
+    """The first letter upper, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def together(rounds: list[Rounds]) -> Rounds:
+    """The rounds of all prompts added up."""
+    return Rounds(
+        tokens=sum(r.tokens for r in rounds),
+        rounds=sum(r.rounds for r in rounds),
+        drafted=sum(r.drafted for r in rounds),
+        accepted=sum(r.accepted for r in rounds),
+        rejected=sum(r.rejected for r in rounds),
+        drafted_low=sum(r.drafted_low for r in rounds),
+        rounds_by_drafted=_sum([r.rounds_by_drafted for r in rounds]),
+        first_by_drafted=_sum([r.first_by_drafted for r in rounds]),
+        reached=_sum([r.reached for r in rounds]),
+        passed=_sum([r.passed for r in rounds]),
+    )
+
+
+def accepted_shares(rounds: Rounds) -> Floats:
+    """(K+1,) share of rounds that accepted exactly 0, 1, ... K drafts."""
+    at_least = np.concatenate([[rounds.rounds], rounds.passed, [0.0]])
+    return -np.diff(at_least) / at_least[0]
+
+
+def alpha_by_position(run: Run) -> tuple[Floats, Floats]:
+    """Start of each block of eight answer tokens (B,), and the mean acceptance there over all prompts (B,)."""
+    longest = max(len(trace.accept) for trace in run.traces)
+    total, count = np.zeros(longest), np.zeros(longest)
+    for trace in run.traces:
+        total[: len(trace.accept)] += trace.accept
+        count[: len(trace.accept)] += 1
+    starts = np.arange(0, longest, BLOCK_TOKENS)
+    return starts.astype(np.float64), np.add.reduceat(total, starts) / np.add.reduceat(count, starts)
+
+
+def _sum(rows: list[Floats]) -> Floats:
+    """Sum of arrays of different lengths, each continued with zeros."""
+    out = np.zeros(max(len(row) for row in rows))
+    for row in rows:
+        out[: len(row)] += row
+    return out
+
+
+def _bounds(row: dict[str, Any], *, confirmed: bool) -> tuple[float, float]:
+    """The interval on these prompts; the value itself where there is none."""
+    value, low, high = (col.MEASURED, col.MEASURED_LOW, col.MEASURED_HIGH) if confirmed else (col.SPEEDUP, col.THESE_LOW, col.THESE_HIGH)
+    return (row[value], row[value]) if row[low] is None else (row[low], row[high])

@@ -1,0 +1,95 @@
+"""The pages' door to store, bench and results. The web process only reads what workers have finished.
+
+One bench per server, in one cached resource. What is computed from a finished run is kept per run id;
+a finished run never changes. A page calls `desk()` first; an unusable data folder becomes a sentence there.
+"""
+
+import streamlit as st
+
+from core import demo
+from core.analysis import Analysis, Unfinished, analyse
+from core.bench import Bench
+from core.errors import InvalidInput, StoreError
+from core.runs import Run
+from core.settings import Settings
+from core.store import Store, open_store
+from core.ui import look
+
+EXAMPLE = "example"
+ALIVE = ("queued", "running")
+PREWARM = ("cpu",)
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def settings() -> Settings:
+    """The settings this server was started with."""
+    return Settings()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _open() -> tuple[Store, Bench]:
+    store = open_store(settings())
+    try:
+        return store, Bench(settings(), store, prewarm=PREWARM)
+    except StoreError:
+        store.close()
+        raise
+
+
+def desk() -> tuple[Store, Bench]:
+    """Store and bench; where the data folder cannot be used the page ends with a sentence that says why."""
+    try:
+        return _open()
+    except StoreError as error:
+        look.headline("The data folder cannot be used")
+        st.error(look.plain(str(error)), icon=":material/folder_off:")
+        if st.button("Try again", icon=":material/refresh:"):
+            st.rerun()
+        st.stop()
+
+
+def run_id() -> str | None:
+    """The run that this page is about: from the address, else the one last looked at; written back to the address."""
+    chosen = st.query_params.get("run") or st.session_state.get("_run")
+    if chosen:
+        st.session_state["_run"] = chosen
+        if st.query_params.get("run") != chosen:
+            st.query_params["run"] = chosen
+    return chosen
+
+
+def forget_run() -> None:
+    """Begin a page without a run."""
+    st.session_state.pop("_run", None)
+    st.query_params.pop("run", None)
+
+
+def load(chosen: str, *, traces: bool = False) -> Run:
+    """A run by its id, or the bundled example; the page ends with a sentence when there is none."""
+    if chosen == EXAMPLE:
+        return example()
+    store, _ = desk()
+    try:
+        return store.get(chosen, traces=traces)
+    except InvalidInput:
+        st.session_state.pop("_run", None)
+        look.headline("There is no such run here")
+        st.markdown(f"The address asks for the run {look.code(chosen)}. It was measured on another machine, or its data folder was moved.")
+        look.next_step("Measure a pair, or open the bundled example.", "start", "Start")
+        st.stop()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def example() -> Run:
+    """The bundled example run."""
+    return demo.example_run()
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _analysis(chosen: str, status: str) -> Analysis | Unfinished:
+    return analyse(example() if chosen == EXAMPLE else desk()[0].get(chosen, traces=True))
+
+
+def analysis(run: Run) -> Analysis | Unfinished:
+    """Everything that pages show of a run that has ended; computed once, then kept."""
+    return _analysis(run.id, run.status)

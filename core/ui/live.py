@@ -1,0 +1,72 @@
+"""A run that waits or runs: stage, count, time, queue position, cancel. Polls once per second, and only then."""
+
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from core.errors import DraftgaugeError
+from core.runs import Run, Stage
+from core.ui import look, numbers
+from core.ui.desk import ALIVE, desk
+
+WORDS: dict[Stage, str] = {
+    "queued": "Waiting for the device",
+    "load": "Loading both models",
+    "plain": "The target writes its answers",
+    "draft": "The draft reads every answer",
+    "timing": "Timing single passes",
+    "calibrating": "Calibrating the loop against plain runs",
+    "confirming": "Confirming the best settings by real runs",
+    "done": "Done",
+}
+COUNTED: dict[Stage, str] = {"plain": "prompt", "draft": "prompt", "confirming": "run", "calibrating": "run"}
+
+
+@st.fragment(run_every=1.0)
+def watch(run_id: str) -> None:
+    """The live state; when the run has ended the whole page starts over."""
+    store, bench = desk()
+    run = store.get(run_id)
+    if run.status not in ALIVE:
+        st.rerun()
+    if run.status == "queued":
+        _waiting(bench.position(run_id))
+    else:
+        _running(run)
+    if st.button("Cancel", icon=":material/stop_circle:", key="cancel_run", help="What was measured so far is kept."):
+        try:
+            bench.cancel(run_id)
+        except DraftgaugeError as error:
+            st.error(look.plain(str(error)))
+    look.note("You can close this page; the run goes on, and this address leads back to it.")
+
+
+def _waiting(position: int | None) -> None:
+    place = f", place {position} in the queue" if position else ""
+    st.progress(0.0, f"**{WORDS['queued']}**{place}")
+
+
+def _running(run: Run) -> None:
+    progress = run.progress
+    elapsed_s = (datetime.now(UTC) - run.started).total_seconds() if run.started else 0.0
+    count = f", {COUNTED.get(progress.stage, 'step')} {min(progress.done + 1, progress.total)} of {progress.total}" if progress.total > 1 else ""
+    st.progress(min(1.0, progress.fraction), f"**{WORDS[progress.stage]}**{count}")
+    look.note(f"{numbers.duration(elapsed_s)} so far{_remaining(elapsed_s, progress.fraction)}. Please keep the machine quiet: it is being timed.")
+    st.markdown(_stages(progress.stage))
+
+
+def _remaining(elapsed_s: float, fraction: float) -> str:
+    """An estimate once a tenth is behind us; before that it would be a guess."""
+    if fraction < 0.1:
+        return ""
+    return f", about {numbers.duration(elapsed_s * (1 - fraction) / fraction)} to go"
+
+
+def _stages(now: Stage) -> str:
+    """Every stage in its order, one line each: done, current, to come."""
+    names: list[Stage] = [stage for stage in WORDS if stage not in ("queued", "done")]
+    at = names.index(now) if now in names else 0
+    done = [f":green[:material/check_circle:] {WORDS[name]}" for name in names[:at]]
+    current = [f":material/pending: **{WORDS[names[at]]}**"]
+    to_come = [f":gray[:material/circle: {WORDS[name]}]" for name in names[at + 1 :]]
+    return "  \n".join(done + current + to_come)

@@ -1,0 +1,113 @@
+"""The shared look: palette by theme, headline, badges, figures with their table, the way on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+from pandas.io.formats.style import Styler
+
+from core.palette import DARK, LIGHT, Palette
+from core.ui.frame import page_path
+
+ORIGINS = {
+    "confirmed": ":green-badge[:material/verified: confirmed]",
+    "measured": ":gray-badge[:material/straighten: measured]",
+    "replayed": ":gray-badge[:material/replay: replayed]",
+    "formula": ":gray-badge[:material/function: formula]",
+    "published": ":gray-badge[:material/menu_book: published]",
+    "what-if": ":gray-badge[:material/tune: what-if]",
+}
+CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]], "scrollZoom": False}
+MARKDOWN_MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_{}[]<>()#+-.!|~$:"})
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One figure of a row: value, its interval or spread, how it is known, what it means."""
+
+    label: str
+    value: str
+    spread: str = ""
+    origin: str = ""
+    meaning: str = ""
+
+
+def palette() -> Palette:
+    """The colours of the theme the reader sees."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def plain(text: str) -> str:
+    """Text of foreign origin, such as a folder's name, made safe inside Markdown."""
+    return text.translate(MARKDOWN_MARKS)
+
+
+def code(text: str) -> str:
+    """Text of foreign origin as inline code; it cannot end the code early."""
+    return f"`{text.replace('`', ' ')}`"
+
+
+def note(text: str) -> None:
+    """Quiet text that still reaches 4.5:1; st.caption does not."""
+    st.markdown(f":small[:gray[{text}]]")
+
+
+def headline(sentence: str, facts: str = "") -> None:
+    """The page's one sentence, then intervals and origin in one quiet line."""
+    with st.container(gap="xxsmall"):
+        st.title(sentence, anchor=False)
+        if facts:
+            st.markdown(facts)
+    st.space("xxsmall")
+
+
+def fact_row(facts: Sequence[Fact]) -> None:
+    """Figures side by side; they wrap to two per row on a narrow screen."""
+    with st.container(horizontal=True, gap="small"):
+        for fact in facts:
+            st.metric(
+                fact.label,
+                fact.value,
+                fact.spread or None,
+                delta_color="off",
+                delta_arrow="off",
+                delta_description=fact.origin or None,
+                help=fact.meaning or None,
+                border=True,
+            )
+
+
+def show(fig: go.Figure, key: str, alt: str) -> None:
+    """Draw a figure; the template is ours, so Streamlit's is off."""
+    st.plotly_chart(fig, key=key, alt=alt, theme=None, config=CONFIG, width="stretch")
+
+
+def table(
+    data: pd.DataFrame | Styler, alt: str, formats: dict[str, str] | None = None, widths: dict[str, int] | None = None, *, height: int | None = None
+) -> None:
+    """A table, at its full height unless `height` pixels are given. `formats` are printf formats by column, `widths` pixels by column."""
+    columns = {name: st.column_config.NumberColumn(format=form, width=(widths or {}).get(name)) for name, form in (formats or {}).items()}
+    columns |= {name: st.column_config.Column(width=width) for name, width in (widths or {}).items() if name not in columns}
+    st.dataframe(data, hide_index=True, alt=alt, height=height or "content", placeholder="", column_config=columns)
+
+
+def behind(label: str, data: pd.DataFrame, alt: str, formats: dict[str, str] | None = None) -> None:
+    """The table behind a figure, folded."""
+    with st.expander(label, icon=":material/table:", type="compact"):
+        table(data, alt, formats)
+
+
+def mark_row(data: pd.DataFrame, row: int) -> Styler:
+    """Tint one row, so that the eye finds it before it reads."""
+    tint = f"background-color: {palette().draft_tint}"
+    return data.style.apply(lambda values: [tint if values.name == row else ""] * len(values), axis=1)
+
+
+def next_step(text: str, page: str, label: str, query: dict[str, str] | None = None) -> None:
+    """The end of a page: one sentence, one way on."""
+    st.divider()
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.markdown(f"**Next.** {text}", width="content")
+        st.page_link(page_path(page), label=f"**{label}**", icon=":material/arrow_forward:", icon_position="right", query_params=query)

@@ -1,0 +1,47 @@
+"""How numbers are written, everywhere the same: ratios with two decimals and an x, steps in ms."""
+
+from datetime import UTC, datetime
+
+
+def ratio(value: float) -> str:
+    """A speedup: 1.29x."""
+    return f"{value:.2f}x"
+
+
+def interval(bounds: tuple[float, float] | None) -> str:
+    """An interval in brackets, [1.26, 1.32]; empty when there is none."""
+    return f"[{bounds[0]:.2f}, {bounds[1]:.2f}]" if bounds else ""
+
+
+def percent_off(value: float) -> str:
+    """How far a speedup is from plain, in words: 4 % slower."""
+    change = round(abs(value - 1) * 100)
+    if change == 0:
+        return "no faster"
+    return f"{change} % {'faster' if value > 1 else 'slower'}"
+
+
+def milliseconds(seconds: float) -> str:
+    """A step: 12.2 ms."""
+    return f"{seconds * 1000:.1f} ms"
+
+
+def duration(seconds: float) -> str:
+    """A stretch of time: 41 s, 3 min 41 s, 1 h 02 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def when(moment: datetime) -> str:
+    """A date and time in the server's own time zone."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def millions(count: int) -> str:
+    """Parameters of a model: 13.7M."""
+    return f"{count / 1e6:,.1f}M"

@@ -1,0 +1,191 @@
+"""The result of a run as the measure page shows it, section by section."""
+
+import pandas as pd
+import streamlit as st
+
+from core import columns as col
+from core import figures, predict
+from core.analysis import Analysis, Unfinished, sentence_case
+from core.policies import Drafting, Policy, describe
+from core.replay import rounds_of
+from core.runs import Run
+from core.ui import look, numbers, result, tokens
+
+
+def show(analysis: Analysis | Unfinished) -> None:
+    """Everything there is, for a run that has ended in whatever way."""
+    run = analysis.run
+    if isinstance(analysis, Unfinished):
+        unfinished(analysis)
+    else:
+        result.headline(analysis)
+        result.ended_early(run)
+    if run.disturbed:
+        look.note(":material/warning: Something else used the machine while this run was timed; the times are less certain than usual.")
+    if isinstance(analysis, Analysis):
+        six_figures(analysis)
+        st.space("small")
+        _compare(analysis)
+        if isinstance(analysis.advice.policy, Drafting):
+            who_wrote_what(run, analysis.advice.policy)
+        _per_prompt(analysis)
+    provenance(run)
+
+
+def six_figures(analysis: Analysis) -> None:
+    """alpha, c, v, h, e and the plain step, with what each means."""
+    costs, alpha, advice = analysis.costs, analysis.alpha, analysis.advice
+    gamma = advice.policy.limit if isinstance(advice.policy, Drafting) and not analysis.level else analysis.best_fixed
+    verify, step_s = float(costs.verify_up_to(gamma)[gamma]), costs.plain_step_s
+
+    def ms(ratio: float) -> str:
+        return numbers.milliseconds(ratio * step_s)
+
+    look.fact_row(
+        [
+            look.Fact(
+                "alpha, acceptance",
+                f"{alpha.value:.2f}",
+                numbers.interval(alpha.for_traffic),
+                "replayed",
+                f"Mean chance that a drafted token is accepted, over {alpha.tokens:,} answer positions.",
+            ),
+            look.Fact("c, draft step", f"{costs.draft_next:.2f}", ms(costs.draft_next), "measured", "One draft step / one plain target step."),
+            look.Fact(f"v({gamma + 1}), verify", f"{verify:.2f}", ms(verify), "measured", f"Target pass over {gamma + 1} tokens / one plain step."),
+            look.Fact(
+                "h, per round",
+                f"{costs.round_overhead:.2f}",
+                ms(costs.round_overhead),
+                "measured",
+                "What else a round costs / one plain step. Fitted to short real runs.",
+            ),
+            look.Fact(
+                "e, per draft",
+                f"{costs.token_overhead:.2f}",
+                ms(costs.token_overhead),
+                "measured",
+                "What else a drafted token costs / one plain step. Fitted to short real runs.",
+            ),
+            look.Fact(
+                "plain step",
+                numbers.milliseconds(step_s),
+                f"{1 / step_s:,.0f} tokens/s",
+                "measured",
+                "Plain decoding after the first token: seconds / tokens, as a ratio of sums.",
+            ),
+        ]
+    )
+
+
+def _compare(analysis: Analysis) -> None:
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        rows = analysis.ranking()
+        fig = figures.ranges(look.palette(), "Ranking", "best settings; diamond: confirmed, dot: replayed; bar: 95 % on these prompts", rows)
+        look.show(fig, "ranking", "Settings by speedup: " + ", ".join(f"{row.name} {row.speedup:.2f}x" for row in rows) + ".")
+        table = pd.DataFrame(
+            [(row.name, row.speedup, numbers.interval((row.low, row.high)), row.known) for row in rows],
+            columns=["Setting", "Speedup", "95 % interval", "Known by"],
+        )
+        look.behind("The ranking as a table", table, "Settings by speedup", {"Speedup": "%.2fx"})
+    with right:
+        by_label(analysis)
+
+
+def by_label(analysis: Analysis) -> None:
+    """Which kinds of prompts win and which lose."""
+    st.markdown("**By kind of prompt**")
+    table = predict.by_label(analysis.run, analysis.advice.policy)
+    table["label"] = [label or "no label" for label in table["label"]]
+    table.columns = ["Label", "Prompts", "alpha", "Speedup"]
+    look.table(
+        table,
+        "Acceptance and predicted speedup by prompt label",
+        {"Prompts": "%d", "alpha": "%.2f", "Speedup": "%.2fx"},
+        {"Prompts": 70, "alpha": 70, "Speedup": 80},
+    )
+    losing = table.loc[table["Speedup"] < 1, "Label"].tolist()
+    if losing:
+        look.note(
+            f"{look.plain(', '.join(losing)).capitalize()} would be slower with {describe(analysis.advice.policy)}. "
+            "Serve such prompts without a draft where you can tell them apart."
+        )
+    else:
+        look.note(f"Predicted for {describe(analysis.advice.policy)} {look.ORIGINS['replayed']}")
+
+
+def who_wrote_what(run: Run, policy: Policy) -> None:
+    """One answer, token by token, with the ruler of its rounds."""
+    st.subheader("Who wrote what", anchor=False)
+    place = st.selectbox(
+        "Prompt",
+        range(len(run.traces)),
+        format_func=lambda at: f"Prompt {at + 1}{f', {run.spec.prompts[at].label}' if run.spec.prompts[at].label else ''}",
+        key="answer_shown",
+        width=260,
+    )
+    trace = run.traces[place if place < len(run.traces) else 0]
+    rounds = rounds_of(trace, policy)
+    written, colours = tokens.tokens(trace.pieces, rounds), look.palette()
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.html(tokens.legend(colours))
+        st.html(tokens.text(colours, written))
+    with right:
+        look.note(f"{sentence_case(describe(policy))}. One group per round; hollow: drafted and thrown away.")
+        st.html(tokens.ruler(colours, written))
+        look.note(f"{len(rounds)} rounds, {len(trace.answer) / len(rounds):.2f} tokens per round {look.ORIGINS['replayed']}")
+    with st.expander("The prompt"):
+        st.code(run.spec.prompts[place].text, language=None, wrap_lines=True)
+
+
+def _per_prompt(analysis: Analysis) -> None:
+    with st.expander("Per prompt"):
+        table = analysis.per_prompt(analysis.advice.policy)
+        table["repeated 8-grams"] *= 100
+        look.table(
+            table,
+            "Every prompt with acceptance and predicted speedup",
+            {"alpha": "%.2f", "predicted speedup": "%.2fx", "repeated 8-grams": "%.0f %%"},
+        )
+        look.note("Answers that repeat themselves are easy to draft: a high share of repeated 8-grams inflates alpha.")
+    row = analysis.row(analysis.advice.policy)
+    if row[col.MEASURED] is not None:
+        gap = predict.explain_gap(row[col.SPEEDUP], row[col.MEASURED], half=row[col.MODEL_HALF], disturbed=analysis.run.disturbed)
+        both = f"predicted {numbers.ratio(row[col.SPEEDUP])}, measured {numbers.ratio(row[col.MEASURED])}"
+        with st.expander("Predicted against measured"):
+            st.markdown(f"{sentence_case(describe(analysis.advice.policy))}: {both}. {gap.sentence}")
+
+
+def unfinished(found: Unfinished) -> None:
+    """A run without times: why, what is known already, and what is kept."""
+    look.headline("No speedup from this run", look.plain(found.missing))
+    result.ended_early(found.run)
+    if found.alpha:
+        bounds = numbers.interval(found.alpha.for_traffic)
+        look.fact_row(
+            [look.Fact("alpha, acceptance", f"{found.alpha.value:.2f}", bounds, "replayed", "Mean chance that a drafted token is accepted.")]
+        )
+
+
+def provenance(run: Run) -> None:
+    """Everything needed to repeat the run, or to distrust it."""
+    with st.expander("Provenance: versions, device, settings, quiet timing"):
+        spec, where = run.spec, run.environment
+        rows = [("Run", run.id), ("Status", run.status), ("Created", numbers.when(run.created))]
+        if run.started and run.finished:
+            rows.append(("Took", numbers.duration((run.finished - run.started).total_seconds())))
+        rows += [("Target", spec.target.name), ("Draft", spec.draft.name), ("Device", spec.device), ("Number format", spec.dtype)]
+        rows += [("Most new tokens", str(spec.max_new_tokens)), ("Seed", str(spec.seed)), ("Disturbed while timed", "yes" if run.disturbed else "no")]
+        if where:
+            rows += [
+                ("Device name", where.device_name), ("Platform", where.platform), ("Threads", str(where.threads)), ("Attention", where.attention),
+                ("Python, torch, transformers", f"{where.python}, {where.torch}, {where.transformers}"),
+                ("scikit-learn", "present: the library adapts its threshold" if where.scikit_learn else "absent"),
+                ("Target size", f"{numbers.millions(where.target_parameters)} parameters, {where.target_layers} layers"),
+                ("Draft size", f"{numbers.millions(where.draft_parameters)} parameters, {where.draft_layers} layers"),
+            ]  # fmt: skip
+        same = [g for g in run.generations if g.equal is not None]
+        if same:
+            rows.append(("Assisted answers equal to plain", f"{sum(bool(g.equal) for g in same)} of {len(same)}"))
+        look.table(pd.DataFrame(rows, columns=["What", "Value"]), "How this run was measured")

@@ -1,0 +1,126 @@
+"""What several pages show of a run: whose numbers they are, the verdict in a sentence, the facts under it."""
+
+import streamlit as st
+
+from core.analysis import Analysis, Unfinished, sentence_case
+from core.policies import Drafting, Policy, TransformersDefault, describe
+from core.recommend import Recommendation
+from core.runs import Run, Status
+from core.ui import desk, explore, look, numbers
+
+STATUS_ICONS: dict[Status, str] = {
+    "queued": ":material/hourglass_empty:",
+    "running": ":material/pending:",
+    "done": ":material/check_circle:",
+    "failed": ":material/error:",
+    "cancelled": ":material/stop_circle:",
+    "interrupted": ":material/power_off:",
+}
+
+
+def pair_name(run: Run) -> str:
+    """Target and draft in words."""
+    return f"{run.spec.target.name} with {run.spec.draft.name}"
+
+
+def pair_header(run: Run, note: str = "") -> None:
+    """One line that says whose numbers these are; the same on every page."""
+    spec = run.spec
+    device = run.environment.device_name if run.environment else spec.device
+    facts = f"{look.plain(device)}, {spec.dtype}, greedy. {len(spec.prompts)} prompts, at most {spec.max_new_tokens} tokens each."
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        target = f":blue-badge[:material/neurology: target {look.plain(spec.target.name)}]"
+        draft = f":green-badge[:material/edit: draft {look.plain(spec.draft.name)}]"
+        st.markdown(f"{target} {draft} :small[:gray[{f'{note}. ' if note else ''}{facts}]]")
+
+
+def sentence(advice: Recommendation) -> str:
+    """The verdict in one line, for a headline."""
+    if advice.verdict == "undecided":
+        needed = f": about {advice.prompts_needed} more prompts" if advice.prompts_needed else ""
+        return f"Not decided yet{needed}"
+    if advice.verdict == "leave_off":
+        colour = "green" if advice.speedup >= 1.005 else "orange"
+        return f"Leave drafting off: the best setting is :{colour}[{numbers.percent_off(advice.speedup)}]"
+    return f"{instruction(advice.policy)}: :green[{numbers.ratio(advice.speedup)} faster]{'' if advice.confirmed else ', predicted'}"
+
+
+def instruction(policy: Policy) -> str:
+    """What to do, said to a person."""
+    if policy == TransformersDefault():
+        return "Keep the library's default"
+    if isinstance(policy, Drafting) and policy.schedule == "constant":
+        if policy.threshold:
+            return f"Draft up to {policy.limit} tokens, stop below a confidence of {policy.threshold:g}"
+        return "Draft 1 token at a time" if policy.limit == 1 else f"Draft {policy.limit} tokens at a time"
+    return f"Use {describe(policy)}"
+
+
+def facts(analysis: Analysis) -> str:
+    """Both intervals, how they are known, and what the formula would have said."""
+    advice = analysis.advice
+    parts: list[str] = []
+    if advice.verdict != "use":
+        parts.append(
+            f"So far {describe(advice.policy)} gives" if advice.verdict == "undecided" else f"{sentence_case(describe(advice.policy))} gives"
+        )
+    value = "" if advice.verdict == "use" else f"{numbers.ratio(advice.speedup)} "
+    if advice.on_these_prompts:
+        parts.append(f"**{value}{numbers.interval(advice.on_these_prompts)}** on these prompts;")
+    elif value:
+        parts.append(f"**{value.strip()}** on these prompts;")
+    traffic = numbers.interval(advice.for_traffic)
+    parts.append(f"**{traffic}** for traffic like these." if traffic else "too few prompts for an interval for other traffic.")
+    parts.append(look.ORIGINS["confirmed" if advice.confirmed else "replayed"])
+    formula = analysis.formula
+    parts.append(f":small[:gray[The classical formula would have said {numbers.ratio(float(formula.max()))} at gamma {int(formula.argmax()) + 1}.]]")
+    return " ".join(parts)
+
+
+def headline(analysis: Analysis) -> None:
+    """The page's one sentence with its facts."""
+    look.headline(sentence(analysis.advice), facts(analysis))
+
+
+def curve(analysis: Analysis, key: str) -> None:
+    """The curve of a run: formula, replay, confirmed."""
+    explore.curve(key, formula=analysis.formula, replay=analysis.replay, confirmed=analysis.confirmed, level=analysis.level)
+
+
+def verdict_card(analysis: Analysis) -> None:
+    """The verdict beside a curve, with three figures that put it in place."""
+    st.header(sentence(analysis.advice), anchor=False)
+    st.markdown(facts(analysis))
+    formula, alpha = float(analysis.formula.max()), analysis.alpha
+    look.fact_row(
+        [
+            look.Fact("Formula says", numbers.ratio(formula), f"at gamma {int(analysis.formula.argmax()) + 1}"),
+            look.Fact("Library default", numbers.ratio(analysis.known(TransformersDefault())), "20 drafts, 0.4"),
+            look.Fact("Acceptance", f"{alpha.value:.2f}", numbers.interval(alpha.for_traffic)),
+        ]
+    )
+    look.note(look.plain(" ".join(analysis.advice.reasons[1:]).replace("+-", "±")))
+
+
+def outcome(run: Run) -> str:
+    """How a run went, in a few words, for a list."""
+    if run.status == "running":
+        return f"running, {run.progress.fraction:.0%}"
+    if run.status != "done":
+        return run.status
+    found = desk.analysis(run)
+    if isinstance(found, Unfinished):
+        return "no speedup"
+    words = {"use": "use", "leave_off": "leave off", "undecided": "not decided"}
+    advice = found.advice
+    return f"**{words[advice.verdict]}**: {describe(advice.policy)}, {numbers.ratio(advice.speedup)}"
+
+
+def ended_early(run: Run) -> None:
+    """What happened to a run that was not finished and what is kept of it; nothing for a run that is done."""
+    words = {"failed": "This run failed", "cancelled": "This run was cancelled", "interrupted": "This run was interrupted"}
+    if run.status not in words:
+        return
+    kept = f"{len(run.traces)} of {len(run.spec.prompts)} prompts were traced and {len(run.generations)} timed generations are kept."
+    reason = f" {look.plain(run.error)}" if run.error else ""
+    st.warning(f"**{words[run.status]}.**{reason} {kept}", icon=STATUS_ICONS[run.status])

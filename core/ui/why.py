@@ -1,0 +1,124 @@
+"""Why the answer is what it is: how far rounds get, other tools' words, the sweep, positions, labels; and how to read it all."""
+
+import pandas as pd
+import streamlit as st
+
+from core import figures, maps, predict, theory, translate
+from core.analysis import SWEEP_LIMITS, Analysis, accepted_shares, alpha_by_position, sentence_case, together
+from core.errors import InvalidInput
+from core.figures import Floats
+from core.policies import Drafting, FixedGamma, describe
+from core.ui import look, report
+
+SURVIVAL_GAMMA = 8
+WORD_WIDTHS = {"Tool": 110, "Name": 180, "Value": 140, "Definition": 260}
+
+
+def show(analysis: Analysis) -> None:
+    """Survival and other tools' words side by side, then the folded details."""
+    st.subheader("Why", anchor=False)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _survival(analysis)
+    with right:
+        _other_words(analysis)
+    with st.expander("By kind of prompt"):
+        report.by_label(analysis)
+    with st.expander("Limit x threshold sweep"):
+        _sweep(analysis)
+    with st.expander("Acceptance along the answer, and accepted per round"):
+        _positions(analysis)
+
+
+def _survival(analysis: Analysis) -> None:
+    policy = FixedGamma(SURVIVAL_GAMMA)
+    rounds = together(analysis.rounds(policy))
+    replayed = rounds.survival
+    k = pd.RangeIndex(1, len(replayed) + 1)
+    formula: Floats = analysis.alpha.value ** k.to_numpy(dtype=float)
+    fig = figures.survival(look.palette(), replayed, formula)
+    ends = f"{replayed[0]:.0%} reach 1, {replayed[-1]:.0%} reach {len(replayed)}"
+    look.show(fig, "survival", f"Share of rounds with at least k accepted drafts at gamma {SURVIVAL_GAMMA}: {ends}.")
+    table = pd.DataFrame({"k": k, "replay": replayed * 100, "formula": formula * 100})
+    look.behind("The rounds as a table", table, "Share of rounds with at least k accepted", {"replay": "%.0f %%", "formula": "%.0f %%"})
+    here = rounds.tokens_per_round
+    even = float(theory.tokens_per_round(analysis.alpha.value, SURVIVAL_GAMMA))
+    word = "overstates" if even > here else "understates"
+    look.note(
+        f"At gamma {SURVIVAL_GAMMA} a round emits {here:.2f} tokens; the formula, with the same chance for every token, says {even:.2f}. "
+        f"It {word} here by {abs(even / here - 1):.0%}."
+    )
+
+
+def _other_words(analysis: Analysis) -> None:
+    """One setting under the names and definitions of other tools."""
+    st.markdown("**In other tools' words**")
+    policy = analysis.advice.policy
+    words = translate.in_other_words(together(analysis.rounds(policy)), analysis.alpha.value)
+    rows = [(word.tool, word.name, _said(word), word.definition) for word in words]
+    look.table(
+        pd.DataFrame(rows, columns=["Tool", "Name", "Value", "Definition"]),
+        "The same rounds in other tools' definitions",
+        widths=WORD_WIDTHS,
+        height=330,
+    )
+    look.note(f"{sentence_case(describe(policy))}, all prompts together {look.ORIGINS['replayed']}")
+
+
+def _said(word: translate.Word) -> str:
+    """A value as its tool would print it: one number, or the first four positions."""
+    shown = ", ".join(f"{value:.1f} %" if word.percent else f"{value:.2f}" for value in word.value[:4])
+    return f"{shown}, ..." if len(word.value) > 4 else shown
+
+
+def _sweep(analysis: Analysis) -> None:
+    try:
+        speedup = analysis.sweep
+    except InvalidInput as error:
+        st.markdown(look.plain(str(error)))
+        return
+    row, column = divmod(int(speedup.argmax()), speedup.shape[1])
+    best = Drafting(SWEEP_LIMITS[column], threshold=predict.THRESHOLDS[row])
+    fig = maps.sweep(look.palette(), SWEEP_LIMITS, predict.THRESHOLDS, speedup)
+    look.show(fig, "sweep", f"Replayed speedup for every limit and confidence threshold, best {speedup.max():.2f}x for {describe(best)}.")
+    look.note(
+        f"Framed: {describe(best)}, {speedup.max():.2f}x {look.ORIGINS['replayed']} Read from the trace, not run: measure it before you rely on it."
+    )
+    table = pd.DataFrame(speedup, columns=[f"limit {limit}" for limit in SWEEP_LIMITS])
+    ratios = {str(name): "%.2fx" for name in table.columns}
+    table.insert(0, "threshold", predict.THRESHOLDS)
+    look.table(table, "Replayed speedup by limit and threshold", ratios)
+
+
+def _positions(analysis: Analysis) -> None:
+    left, right = st.columns(2, gap="large")
+    with left:
+        start, alpha = alpha_by_position(analysis.run)
+        fig = figures.by_position(look.palette(), start.astype(int), alpha, analysis.alpha.value)
+        look.show(fig, "by_position", f"Mean acceptance in blocks of eight answer tokens, from {alpha.min():.2f} to {alpha.max():.2f}.")
+        look.table(pd.DataFrame({"from token": start, "alpha": alpha}), "Acceptance by position", {"from token": "%d", "alpha": "%.2f"})
+    with right:
+        policy = analysis.advice.policy
+        share = accepted_shares(together(analysis.rounds(policy)))
+        fig = figures.histogram(look.palette(), share)
+        look.show(fig, "histogram", f"Share of rounds that accepted 0, 1, 2 and more drafts under {describe(policy)}.")
+        look.table(pd.DataFrame({"accepted": range(len(share)), "rounds": share * 100}), "Rounds by accepted drafts", {"rounds": "%.0f %%"})
+        look.note(f"Under {describe(policy)} {look.ORIGINS['replayed']}")
+
+
+def how_to_read() -> None:
+    """For readers who have not met the words."""
+    with st.expander("How to read this"):
+        st.markdown(
+            "**The idea.** A small draft model proposes up to *gamma* tokens; the large target checks all of them in one pass and keeps those "
+            "it agrees with, plus one of its own. In float32 the text is the same as without a draft, only sooner.\n\n"
+            "**Curve.** 1x is plain decoding. Solid: replayed from a recorded trace with the costs of this machine, "
+            "with a 95 % band. Diamonds: really run. "
+            "Dashed: the classical formula, which takes the check for one plain step and the loop for free. Dotted: your what-if values.\n\n"
+            "**Map.** To the right drafts cost more (c), upwards they are accepted more often (alpha). Each cell shows the best gamma; its colour "
+            "says what that gains: teal faster, orange slower. Right of the red line drafting does not pay.\n\n"
+            "**Two intervals.** *On these prompts* holds the noise of timing and calibration. *For traffic like these* also holds that other "
+            "prompts of the same kind would differ; with few prompts it is wide, and more prompts narrow it.\n\n"
+            "**Words.** alpha: chance that a drafted token is accepted. c: one draft step, v: the target's check of several tokens, h: the rest of a "
+            "round, e: the rest per drafted token; all divided by one plain target step."
+        )

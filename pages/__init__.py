@@ -1,0 +1,1 @@
+"""One straight-line script per page: widgets and layout only."""

@@ -1,0 +1,89 @@
+"""Choose gamma: the verdict, the curve beside the map, the policies, and why. With a run (?run=id) or with what-if values alone."""
+
+import streamlit as st
+
+from core import theory
+from core.analysis import Analysis
+from core.landscape import GAMMAS, landscape
+from core.maps import Spot
+from core.ui import explore, look, numbers, policies, report, result, what_if, why
+from core.ui.desk import ALIVE, EXAMPLE, analysis, desk, load, run_id
+from core.ui.frame import frame
+
+OWN, FORMULA = "this run's v, h", "formula"
+
+frame()
+desk()
+chosen = run_id()
+seen: Analysis | None = None
+if chosen:
+    run = load(chosen)
+    result.pair_header(run, "Example run" if chosen == EXAMPLE else "")
+    if run.status in ALIVE:
+        look.headline("Still being measured")
+        look.next_step("The curve appears here when the run has ended.", "measure", "Watch it", {"run": chosen})
+        st.stop()
+    found = analysis(run)
+    if isinstance(found, Analysis):
+        seen = found
+        result.headline(seen)
+    else:
+        report.unfinished(found)
+
+start = what_if.of_run(seen) if seen else what_if.NO_RUN
+above, charts, below = st.container(), st.container(), st.container()
+with below if seen else above:
+    if seen:
+        st.subheader("What if", anchor=False)
+        look.note("Move a value, or click a cell of the map: the dotted line in the curve shows what the formula gives with these costs.")
+    headline = st.container()
+    values = what_if.sliders(start, chosen or "none")
+    if not seen and not chosen:
+        best = theory.best_gamma(values.alpha, values.c, verify=values.v, overhead=values.h)
+        with headline:
+            look.headline(*what_if.words(best))
+moved = values != start
+own_costs = seen is not None and (values.v, values.h) == (start.v, start.h)
+line = values.speedup(seen.costs.verify_up_to(20)[1:] if seen and own_costs else None)
+
+with charts:
+    left, right = st.columns(2, gap="large")
+    with right:
+        place = st.container()
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right"):
+            published = st.toggle("Published T5 pairs", key="published", bind="query-params")
+            costs = FORMULA
+            if seen:
+                costs = st.segmented_control(
+                    "Costs in the map", [OWN, FORMULA], default=OWN, required=True, key="costs", label_visibility="collapsed"
+                )
+        spots = [Spot("what-if", values.alpha, values.c, "what-if")] if moved or not seen else []
+        if seen and costs == OWN:
+            land = landscape(seen.costs.verify_up_to(20)[1:], seen.costs.overhead, lowest_alpha=seen.alpha.value)
+            spots.append(Spot("this run", seen.alpha.value, seen.costs.c, "run"))
+        elif seen:
+            land = landscape(lowest_alpha=seen.alpha.value)
+            spots.append(Spot("this run", seen.alpha.value, seen.costs.draft_next, "run"))
+        else:
+            land = landscape(values.v, values.h, lowest_alpha=values.alpha)
+        with place:
+            explore.best_gamma_map(land, spots, published)
+    with left:
+        if seen:
+            explore.curve(
+                "curve", formula=seen.formula, replay=seen.replay, confirmed=seen.confirmed, what_if=line if moved else None, level=seen.level
+            )
+            promised = numbers.ratio(float(seen.formula.max()))
+            look.note(f"The formula promises {promised}: it takes a verify pass for one plain step and the loop for free.")
+        else:
+            explore.curve("curve", formula=theory.speedup(values.alpha, GAMMAS, values.c), what_if=line)
+            look.note("Dashed: the classical formula. Dotted: the same with your v and h.")
+    if seen:
+        policies.table(seen)
+        why.show(seen)
+
+why.how_to_read()
+if chosen:
+    look.next_step("See the answers, prompt by prompt.", "measure", "Open the run", {"run": chosen})
+else:
+    look.next_step("Replace the guesses with measurements of your own prompts.", "measure", "Measure")

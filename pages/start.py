@@ -1,0 +1,68 @@
+"""Start: the question, three ways in, one real answer to look at, and the last runs."""
+
+import streamlit as st
+
+from core import demo
+from core.analysis import Analysis
+from core.errors import DraftgaugeError
+from core.runs import RunSpec
+from core.ui import look, numbers, result
+from core.ui.desk import EXAMPLE, analysis, desk, forget_run, load
+from core.ui.frame import frame, page_path
+
+frame()
+store, bench = desk()
+st.title("Which draft model, how many tokens, and what do you really gain?", anchor=False)
+st.markdown(
+    "A small draft model proposes tokens, your target model checks them. Whether that pays is measured here, on your machine and with your "
+    "prompts. :small[:gray[Every number says how it is known: confirmed by real runs, replayed from a trace, or a formula.]]"
+)
+st.space("xsmall")
+
+measure, show, explore = (column.container(border=True, height="stretch") for column in st.columns(3, gap="medium"))
+with measure:
+    st.markdown("**Measure a pair**")
+    st.markdown("Two small trained models and their prompts come along. Paste your own prompts on the next page.")
+    look.note("About two minutes on any CPU, no download")
+    if st.button("Measure the demo pair", type="primary", icon=":material/timer:"):
+        try:
+            chosen = bench.submit(RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts()))
+        except DraftgaugeError as error:
+            st.error(look.plain(str(error)))
+        else:
+            st.switch_page(page_path("measure"), query_params={"run": chosen})
+with show:
+    st.markdown("**Show the trade-off**")
+    st.markdown("A curve, a map and every policy side by side, from a run that was really measured.")
+    look.note("Opens at once")
+    if st.button("Open the example", icon=":material/ssid_chart:"):
+        st.switch_page(page_path("gamma"), query_params={"run": EXAMPLE})
+with explore:
+    st.markdown("**Explore without a model**")
+    st.markdown("Move acceptance and cost, and watch where drafting stops paying.")
+    look.note("No model, no measurement")
+    if st.button("Try what-if values", icon=":material/tune:"):
+        forget_run()
+        st.switch_page(page_path("gamma"))
+
+st.space("small")
+example = analysis(load(EXAMPLE))
+if isinstance(example, Analysis):
+    result.pair_header(example.run, "Example run")
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        result.curve(example, "example_curve")
+    with right:
+        result.verdict_card(example)
+
+runs = store.recent(8)
+st.subheader("Your runs", anchor=False)
+if not runs:
+    look.note("None yet. A measured run appears here and stays; each has a permanent link.")
+for run in runs:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.page_link(
+            page_path("measure"), label=f"**{look.plain(result.pair_name(run))}**", icon=result.STATUS_ICONS[run.status], query_params={"run": run.id}
+        )
+        look.note(f"{numbers.when(run.created)}, {look.plain(run.spec.device)}, {len(run.spec.prompts)} prompts, {result.outcome(run)}")
+look.next_step("Bring your own prompts, and your own models from disk.", "measure", "Measure")
