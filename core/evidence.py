@@ -19,6 +19,9 @@ from core.rounds import Rounds
 from core.runs import Run
 from core.timing import LoopCosts, Parts, assisted_decode_s, blocks, plain_step
 
+NOTHING = 1e-6
+"""Plain steps below which a whole answer's decoding is a rounding error of the fit."""
+
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -65,6 +68,8 @@ def gather(run: Run, policies: Sequence[Policy]) -> Gathered:
     steps = (lengths[kept] - 1).astype(np.float64)
     replayed = replay_all(run.traces, policies, round_cost=_oracle_prices(costs, policies))
     rows = [_evidence(run, costs, kept, steps, policy, [rounds[at] for at in kept]) for policy, rounds in zip(policies, replayed, strict=True)]
+    if any((row.cost < NOTHING).any() for row in rows):
+        raise NotMeasured("The answers are so short that nothing is left beside the prefills. Ask for more new tokens.")
     return Gathered(costs, kept, steps, tuple(rows))
 
 
@@ -107,7 +112,8 @@ def _measured(run: Run, kept: NDArray[np.int64], steps: Floats, policy: Policy, 
         for g in block:
             if plain and g.policy == policy and g.tokens > 1 and g.prompt in place and g.prompt < len(run.draft_prefill_s):
                 assisted = assisted_decode_s(g, plain, run.draft_prefill_s[g.prompt])
-                rows.append((place[g.prompt], plain_step(plain) * (g.tokens - 1), assisted))
+                if assisted > 0:  # else a call of a few tokens, shorter than its prefills by timing noise
+                    rows.append((place[g.prompt], plain_step(plain) * (g.tokens - 1), assisted))
     if not rows:
         return None
     at, plain_s, assisted_s = np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), np.array([row[2] for row in rows])

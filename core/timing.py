@@ -183,6 +183,8 @@ def calibration_rows(run: Run, costs: LoopCosts) -> tuple[list[Row], int]:
                 continue
             rounds = replay_prompt(trace, g.policy)
             measured = assisted_decode_s(g, plain, run.draft_prefill_s[g.prompt]) / plain_step(plain)
+            if measured <= 0:  # a call of a few tokens, shorter than its prefills by timing noise: it says nothing
+                continue
             parts = costs.parts(rounds)
             rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted))
     return rows, mismatched
@@ -218,7 +220,7 @@ def fit(rows: list[Row]) -> tuple[float, float]:
 
 
 def left_out_error(rows: list[Row]) -> float | None:
-    """Root mean square of the log error of each gamma's total, predicted from the other gammas; None with fewer than two."""
+    """Root mean square of the log error of each gamma's total, predicted from the other gammas; None with fewer than two or nothing to predict."""
     gammas = sorted({row.gamma for row in rows})
     if len(gammas) < 2:
         return None
@@ -227,5 +229,7 @@ def left_out_error(rows: list[Row]) -> float | None:
         h, e = fit([row for row in rows if row.gamma != gamma])
         left_out = [row for row in rows if row.gamma == gamma]
         predicted = sum(row.passes + h * row.rounds + e * row.drafted for row in left_out)
+        if predicted <= 0:
+            return None
         errors.append(log(predicted / sum(row.measured for row in left_out)))
     return sqrt(sum(error**2 for error in errors) / len(errors))

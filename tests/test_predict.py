@@ -283,3 +283,23 @@ def test_repeated_share():
     assert repeated_share(np.arange(20, dtype=np.int32)) == 0
     assert repeated_share(np.array([1, 2] * 10, dtype=np.int32), n=2) == pytest.approx(17 / 19)
     assert repeated_share(np.arange(3, dtype=np.int32)) == 0
+
+
+def test_answers_of_two_tokens_without_overhead_are_too_short(monkeypatch):
+    """One round that costs nothing beside the prefills would be infinitely fast."""
+    monkeypatch.setattr(priced, "H", 0.0)
+    monkeypatch.setattr(priced, "E", 0.0)
+    long = [priced.trace(1.0, 60, s) for s in range(3)]
+    with pytest.raises(NotMeasured, match="so short"):
+        predict(priced.run([*long, priced.trace(1.0, 2, 9)]), [FixedGamma(1)])
+
+
+def test_a_call_that_took_less_than_its_prefills_is_left_out():
+    run = priced.run(confirmed=[FixedGamma(4)])
+    broken = tuple(
+        g.model_copy(update={"total_s": 0.01}) if g.policy == FixedGamma(4) and g.prompt == 2 and g.purpose != "answer" else g
+        for g in run.generations
+    )
+    row = rows(predict(run.model_copy(update={"generations": broken}), [FixedGamma(4)]))[FixedGamma(4)]
+    assert row[col.MEASURED_ASSISTED].tolist()[2] == 0
+    assert row[col.MEASURED] == pytest.approx(speedup(run, FixedGamma(4)), rel=0.05)
