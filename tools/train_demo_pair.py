@@ -115,22 +115,20 @@ def distil(work: Path, target: LlamaForCausalLM, draft: LlamaForCausalLM, tokens
     finish(work, plan_for("distilled"), draft, held_out, loss, mixed)
 
 
-def own_text(work: Path, target: Any, tokens: np.ndarray, length: int = 96, batches: int = 40, rows: int = 64) -> np.ndarray:
-    """Greedy answers of the target to random pieces of training text, with their prompts."""
-    path = work / "own_text.npy"
-    if rank() == 0 and not path.exists():
-        draw = np.random.default_rng(11)
-        answers = []
-        for batch in range(batches):
-            starts = draw.integers(0, len(tokens) - 160, rows)
-            ids = torch.from_numpy(np.stack([tokens[s : s + 160] for s in starts]).astype(np.int64))
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                out = target.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=length, do_sample=False, eos_token_id=None)
-            answers.append(out.numpy().astype(np.int32).ravel())
-            say(f"own text {batch + 1}/{batches}")
-        np.save(path, np.concatenate(answers))
+def own_text(work: Path, target: Any, tokens: np.ndarray, length: int = 96, batches: int = 32, rows: int = 64) -> np.ndarray:
+    """Greedy answers of the target to random pieces of training text, with their prompts; each rank writes its share."""
+    paths = [work / f"own_text.{batch}.npy" for batch in range(batches)]
+    for batch in range(rank(), batches, world()):
+        if paths[batch].exists():
+            continue
+        starts = np.random.default_rng([11, batch]).integers(0, len(tokens) - 160, rows)
+        ids = torch.from_numpy(np.stack([tokens[s : s + 160] for s in starts]).astype(np.int64))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            out = target.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=length, do_sample=False, eos_token_id=None)
+        np.save(paths[batch], out.numpy().astype(np.int32).ravel())
+        say(f"own text {batch + 1}/{batches}")
     barrier()
-    return np.load(path)
+    return np.concatenate([np.load(path) for path in paths])
 
 
 def plan_for(name: str) -> Plan:
