@@ -125,11 +125,6 @@ def break_even(fig: go.Figure, palette: Palette, *, vertical: bool = False, belo
         fig.add_hline(1.0, annotation_position="bottom right" if below else "top right", **look)
 
 
-def small(palette: Palette) -> dict[str, Any]:
-    """Annotation text inside a plot."""
-    return {"showarrow": False, "font": {"size": 12, "color": palette.muted}}
-
-
 def curve(
     palette: Palette,
     gammas: NDArray[np.integer[Any]],
@@ -159,7 +154,7 @@ def curve(
         _add_confirmed(fig, palette, confirmed)
     if level:
         _add_level(fig, palette, *level)
-    ends_above = any(1 <= line[-1] < 1.15 for line in (formula, main))
+    ends_above = any(((line[-4:] >= 1) & (line[-4:] < 1.15)).any() for line in (formula, main))
     break_even(fig, palette, below=ends_above)
     words = {"showarrow": False, "font": {"size": 12, "color": palette.danger_text}}
     fig.add_annotation(x=0.01, xref="paper", y=0.02, yref="paper", xanchor="left", yanchor="bottom", text="slower than plain", **words)
@@ -178,7 +173,8 @@ def _mark_flat_top(fig: go.Figure, palette: Palette, gammas: NDArray[np.integer[
         return
     flat = gammas[speedup > 0.98 * best]
     fig.add_vrect(flat[0] - 0.5, flat[-1] + 0.5, fillcolor=palette.flat, line_width=0, layer="below")
-    fig.add_annotation(x=flat[0] - 0.5, xanchor="left", xshift=3, y=1.0, yref="paper", yanchor="top", text="within 2 % of best", **small(palette))
+    words = {"text": "within 2 % of best", "showarrow": False, "font": {"size": 12, "color": palette.muted}}
+    fig.add_annotation(x=flat[0] - 0.5, xanchor="left", xshift=3, y=1.0, yref="paper", yanchor="top", **words)
 
 
 def _add_replay(fig: go.Figure, palette: Palette, gammas: NDArray[np.integer[Any]], replay: Band) -> None:
@@ -216,7 +212,7 @@ def _add_confirmed(fig: go.Figure, palette: Palette, confirmed: Sequence[Confirm
 
 
 def _add_level(fig: go.Figure, palette: Palette, name: str, speedup: float) -> None:
-    text = {"annotation_text": f"{name} {speedup:.2f}x", "annotation_font": {"size": 12, "color": palette.ink}}
+    text = {"annotation_text": f"{speedup:.2f}x {name}", "annotation_font": {"size": 12, "color": palette.ink}}
     fig.add_hline(speedup, line={"color": palette.ink, "width": 1.25}, annotation_position="top right", **text)
 
 
@@ -281,7 +277,13 @@ def histogram(palette: Palette, share: Floats) -> go.Figure:
 
 def by_position(palette: Palette, start: NDArray[np.integer[Any]], alpha: Floats, overall: float) -> go.Figure:
     """Acceptance along the answer: mean alpha (B,) of blocks that begin at token `start` (B,), and the overall mean."""
-    fig = figure(palette, "Acceptance along the answer", "mean alpha per block of answer tokens, all prompts", height=300, top=64)
+    fig = figure(
+        palette,
+        "Acceptance along the answer",
+        f"mean alpha per block of answer tokens, all prompts; line: overall, {overall:.2f}",
+        height=300,
+        top=64,
+    )
     fig.add_scatter(
         x=start,
         y=alpha,
@@ -291,8 +293,7 @@ def by_position(palette: Palette, start: NDArray[np.integer[Any]], alpha: Floats
         marker={"size": 6},
         hovertemplate="from token %{x}: <b>%{y:.2f}</b><extra></extra>",
     )
-    mean = {"annotation_text": f"mean {overall:.2f}", "annotation_font": {"size": 12, "color": palette.muted}}
-    fig.add_hline(overall, line={"color": palette.axis, "width": 1.25}, annotation_position="top right", **mean)
+    fig.add_hline(overall, line={"color": palette.axis, "width": 1.25})
     fig.update_yaxes(range=[0, 1], tickformat=".2f", dtick=0.25)
     fig.update_xaxes(title_text="position in the answer, tokens")
     return fig

@@ -29,6 +29,7 @@ if chosen:
         result.headline(seen)
     else:
         report.unfinished(found)
+        st.markdown("Until then, what-if values:")
 
 start = what_if.of_run(seen) if seen else what_if.NO_RUN
 above, charts, below = st.container(), st.container(), st.container()

@@ -4,14 +4,14 @@ import streamlit as st
 
 from core import demo
 from core.analysis import Analysis
-from core.errors import DraftgaugeError
+from core.errors import StoreError
 from core.runs import RunSpec
 from core.ui import look, numbers, result
-from core.ui.desk import EXAMPLE, analysis, desk, forget_run, load
+from core.ui.desk import EXAMPLE, analysis, desk, forget_run, load, submit
 from core.ui.frame import frame, page_path
 
 frame()
-store, bench = desk()
+store, _ = desk()
 st.title("Which draft model, how many tokens, and what do you really gain?", anchor=False)
 st.markdown(
     "A small draft model proposes tokens, your target model checks them. Whether that pays is measured here, on your machine and with your "
@@ -25,12 +25,7 @@ with measure:
     st.markdown("Two small trained models and their prompts come along. Paste your own prompts on the next page.")
     look.note("About two minutes on any CPU, no download")
     if st.button("Measure the demo pair", type="primary", icon=":material/timer:"):
-        try:
-            chosen = bench.submit(RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts()))
-        except DraftgaugeError as error:
-            st.error(look.plain(str(error)))
-        else:
-            st.switch_page(page_path("measure"), query_params={"run": chosen})
+        submit(RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts()))
 with show:
     st.markdown("**Show the trade-off**")
     st.markdown("A curve, a map and every policy side by side, from a run that was really measured.")
@@ -46,14 +41,18 @@ with explore:
         st.switch_page(page_path("gamma"))
 
 st.space("small")
-example = analysis(load(EXAMPLE))
-if isinstance(example, Analysis):
-    result.pair_header(example.run, "Example run")
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        result.curve(example, "example_curve")
-    with right:
-        result.verdict_card(example)
+try:
+    example = analysis(load(EXAMPLE))
+except StoreError as error:
+    st.error(look.plain(str(error)), icon=":material/error:")
+else:
+    if isinstance(example, Analysis):
+        result.pair_header(example.run, "Example run")
+        left, right = st.columns([3, 2], gap="large")
+        with left:
+            result.curve(example, "example_curve")
+        with right:
+            result.verdict_card(example)
 
 runs = store.recent(8)
 st.subheader("Your runs", anchor=False)

@@ -70,6 +70,12 @@ def test_curve_shows_each_way_of_knowing_with_its_own_line():
     assert {"break-even 1x", "within 2 % of best", "slower than plain"} <= set(texts)
 
 
+def test_curve_shows_a_setting_without_a_gamma_as_a_line_across():
+    fig = figures.curve(LIGHT, GAMMAS, formula=theory.speedup(0.8, GAMMAS, 0.1), level=("library default", 3.3))
+    assert "3.30x library default" in [annotation.text for annotation in layout(fig).annotations]
+    assert layout(fig).yaxis.range[1] > 3.3
+
+
 def test_curve_marks_no_flat_top_where_nothing_beats_plain():
     losing = theory.speedup(0.3, GAMMAS, 0.6)
     fig = figures.curve(LIGHT, GAMMAS, formula=losing)

@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[1]
 MOST_MB = 250
 SCRIPT = """
 import resource, sys
+from core.ui import desk
+desk.PREWARM = ()  # this process is looked at, not the worker it would start
 from streamlit.testing.v1 import AppTest
 page = AppTest.from_file(sys.argv[1], default_timeout=60)
 for name, value in (pair.split("=") for pair in sys.argv[2:]):

@@ -1,7 +1,7 @@
 """The pages' door to store, bench and results. The web process only reads what workers have finished.
 
 One bench per server, in one cached resource. What is computed from a finished run is kept per run id;
-a finished run never changes. A page calls `desk()` first; an unusable data folder becomes a sentence there.
+a finished run never changes. An unusable data folder raises StoreError, which the router shows as a sentence.
 """
 
 import streamlit as st
@@ -9,11 +9,12 @@ import streamlit as st
 from core import demo
 from core.analysis import Analysis, Unfinished, analyse
 from core.bench import Bench
-from core.errors import InvalidInput, StoreError
-from core.runs import Run
+from core.errors import DraftgaugeError, InvalidInput, StoreError
+from core.runs import Run, RunSpec
 from core.settings import Settings
 from core.store import Store, open_store
 from core.ui import look
+from core.ui.frame import page_path
 
 EXAMPLE = "example"
 ALIVE = ("queued", "running")
@@ -37,15 +38,18 @@ def _open() -> tuple[Store, Bench]:
 
 
 def desk() -> tuple[Store, Bench]:
-    """Store and bench; where the data folder cannot be used the page ends with a sentence that says why."""
+    """Store and bench. Raises StoreError where the data folder cannot be used."""
+    return _open()
+
+
+def submit(spec: RunSpec) -> None:
+    """Queue a run and go to its page, or say in a sentence why it cannot be run."""
     try:
-        return _open()
-    except StoreError as error:
-        look.headline("The data folder cannot be used")
-        st.error(look.plain(str(error)), icon=":material/folder_off:")
-        if st.button("Try again", icon=":material/refresh:"):
-            st.rerun()
-        st.stop()
+        chosen = desk()[1].submit(spec)
+    except DraftgaugeError as error:
+        st.error(look.plain(str(error)), icon=":material/error:")
+        return
+    st.switch_page(page_path("measure"), query_params={"run": chosen})
 
 
 def run_id() -> str | None:
@@ -65,7 +69,7 @@ def forget_run() -> None:
 
 
 def load(chosen: str, *, traces: bool = False) -> Run:
-    """A run by its id, or the bundled example; the page ends with a sentence when there is none."""
+    """A run by its id, or the bundled example; the page ends with a sentence when there is none. Raises StoreError when it is damaged."""
     if chosen == EXAMPLE:
         return example()
     store, _ = desk()

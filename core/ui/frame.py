@@ -2,7 +2,8 @@
 
 Because `pages/` lies beside `app.py`, a cold link to `/measure` runs that page without the router.
 `frame()` notices, registers the navigation and starts over; warm runs and a page run by itself (as
-in tests) go straight on. It also turns an unusable data folder into a sentence.
+in tests) go straight on. The router turns what a page
+could not handle itself, such as an unusable data folder, into a sentence.
 """
 
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import Page
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from core.errors import DraftgaugeError, StoreError
+from core.ui.text import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGO = Path(__file__).with_name("logo.svg")
@@ -25,7 +29,10 @@ def route() -> None:
     """Run the page that the address names; the body of `app.py`."""
     page = _navigation()
     st.session_state["_framed"] = st.session_state["_routed"] = True
-    page.run()
+    try:
+        page.run()
+    except DraftgaugeError as error:
+        _stopped(error)
 
 
 def frame() -> None:
@@ -33,20 +40,27 @@ def frame() -> None:
     state = st.session_state
     if state.pop("_framed", False) or state.get("_routed"):
         return
+    _navigation()
     context = get_script_run_ctx()
     if context and Path(context.main_script_path).name == "app.py":
-        _navigation()
         state["_routed"] = True
         st.rerun()
 
 
 def page_path(name: str) -> str:
-    """A page as `st.switch_page` and `st.page_link` want it."""
-    return f"pages/{name}.py"
+    """A page as `st.switch_page` and `st.page_link` want it; absolute, so that it holds from any main script."""
+    return str(ROOT / "pages" / f"{name}.py")
+
+
+def _stopped(error: DraftgaugeError) -> None:
+    """The whole page in one sentence, when it cannot be shown."""
+    st.title("The data folder cannot be used" if isinstance(error, StoreError) else "This page cannot be shown", anchor=False)
+    st.error(plain(str(error)), icon=":material/folder_off:")
+    st.button("Try again", icon=":material/refresh:")
 
 
 def _navigation() -> Page:
     st.set_page_config("Draftgauge", page_icon=ICON, layout="wide")
     st.logo(LOGO, size="large")
-    pages = [st.Page(ROOT / page_path(name), title=title, icon=icon, default=name == "start") for name, (title, icon) in PAGES.items()]
+    pages = [st.Page(page_path(name), title=title, icon=icon, default=name == "start") for name, (title, icon) in PAGES.items()]
     return st.navigation(pages, position="top")

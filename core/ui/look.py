@@ -10,6 +10,7 @@ from pandas.io.formats.style import Styler
 
 from core.palette import DARK, LIGHT, Palette
 from core.ui.frame import page_path
+from core.ui.text import code, plain
 
 ORIGINS = {
     "confirmed": ":green-badge[:material/verified: confirmed]",
@@ -20,7 +21,8 @@ ORIGINS = {
     "what-if": ":gray-badge[:material/tune: what-if]",
 }
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]], "scrollZoom": False}
-MARKDOWN_MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_{}[]<>()#+-.!|~$:"})
+
+__all__ = ["Fact", "behind", "code", "fact_row", "headline", "mark_row", "next_step", "note", "palette", "plain", "show", "table"]
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,6 @@ class Fact:
 def palette() -> Palette:
     """The colours of the theme the reader sees."""
     return DARK if st.context.theme.type == "dark" else LIGHT
-
-
-def plain(text: str) -> str:
-    """Text of foreign origin, such as a folder's name, made safe inside Markdown."""
-    return text.translate(MARKDOWN_MARKS)
-
-
-def code(text: str) -> str:
-    """Text of foreign origin as inline code; it cannot end the code early."""
-    return f"`{text.replace('`', ' ')}`"
 
 
 def note(text: str) -> None:

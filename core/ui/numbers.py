@@ -15,9 +15,7 @@ def interval(bounds: tuple[float, float] | None) -> str:
 
 def percent_off(value: float) -> str:
     """How far a speedup is from plain, in words: 4 % slower."""
-    change = round(abs(value - 1) * 100)
-    if change == 0:
-        return "no faster"
+    change = max(1, round(abs(value - 1) * 100))
     return f"{change} % {'faster' if value > 1 else 'slower'}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core import prompts
+from core import demo, prompts
 from core.errors import DraftgaugeError, InvalidInput
 from core.runs import Prompt
 from core.ui import look
@@ -16,6 +16,11 @@ from core.ui.desk import desk
 
 TEXT, DRAFT = "pasted_prompts", "draft"
 FORMAT = 'One prompt per line, or longer prompts separated by lines of `---`, or JSON Lines with `"prompt"` and an optional `"label"`.'
+
+
+def is_open() -> bool:
+    """Whether the address names pasted prompts."""
+    return DRAFT in st.query_params
 
 
 def prompt_box() -> tuple[Prompt, ...]:
@@ -40,6 +45,16 @@ def prompt_box() -> tuple[Prompt, ...]:
         return ()
     st.markdown(f"**{count(found)}**")
     return tuple(found)
+
+
+def bundled() -> tuple[Prompt, ...]:
+    """The prompts of the embedded pair, to be read."""
+    found = demo.prompts()
+    st.markdown(f"**{count(found)}**")
+    with st.expander("Read them"):
+        for prompt in found:
+            st.code(prompt.text, language=None, wrap_lines=True)
+    return found
 
 
 def count(found: Sequence[Prompt]) -> str:

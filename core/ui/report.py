@@ -89,12 +89,12 @@ def _compare(analysis: Analysis) -> None:
         )
         look.behind("The ranking as a table", table, "Settings by speedup", {"Speedup": "%.2fx"})
     with right:
+        st.markdown("**By kind of prompt**")
         by_label(analysis)
 
 
 def by_label(analysis: Analysis) -> None:
     """Which kinds of prompts win and which lose."""
-    st.markdown("**By kind of prompt**")
     table = predict.by_label(analysis.run, analysis.advice.policy)
     table["label"] = [label or "no label" for label in table["label"]]
     table.columns = ["Label", "Prompts", "alpha", "Speedup"]
@@ -163,9 +163,9 @@ def unfinished(found: Unfinished) -> None:
     result.ended_early(found.run)
     if found.alpha:
         bounds = numbers.interval(found.alpha.for_traffic)
-        look.fact_row(
-            [look.Fact("alpha, acceptance", f"{found.alpha.value:.2f}", bounds, "replayed", "Mean chance that a drafted token is accepted.")]
-        )
+        meaning = "Mean chance that a drafted token is accepted, over the prompts that were traced."
+        with st.container(width=260):
+            look.fact_row([look.Fact("alpha, acceptance", f"{found.alpha.value:.2f}", bounds, "replayed", meaning)])
 
 
 def provenance(run: Run) -> None:

@@ -40,8 +40,8 @@ def sentence(advice: Recommendation) -> str:
         needed = f": about {advice.prompts_needed} more prompts" if advice.prompts_needed else ""
         return f"Not decided yet{needed}"
     if advice.verdict == "leave_off":
-        colour = "green" if advice.speedup >= 1.005 else "orange"
-        return f"Leave drafting off: the best setting is :{colour}[{numbers.percent_off(advice.speedup)}]"
+        change = numbers.percent_off(advice.speedup)
+        return f"Leave drafting off: the best setting is {f'only {change}' if advice.speedup > 1 else f':orange[{change}]'}"
     return f"{instruction(advice.policy)}: :green[{numbers.ratio(advice.speedup)} faster]{'' if advice.confirmed else ', predicted'}"
 
 

@@ -96,13 +96,15 @@ def _positions(analysis: Analysis) -> None:
         start, alpha = alpha_by_position(analysis.run)
         fig = figures.by_position(look.palette(), start.astype(int), alpha, analysis.alpha.value)
         look.show(fig, "by_position", f"Mean acceptance in blocks of eight answer tokens, from {alpha.min():.2f} to {alpha.max():.2f}.")
-        look.table(pd.DataFrame({"from token": start, "alpha": alpha}), "Acceptance by position", {"from token": "%d", "alpha": "%.2f"})
+        look.table(pd.DataFrame({"from token": start, "alpha": alpha}), "Acceptance by position", {"from token": "%d", "alpha": "%.2f"}, height=220)
     with right:
         policy = analysis.advice.policy
         share = accepted_shares(together(analysis.rounds(policy)))
         fig = figures.histogram(look.palette(), share)
         look.show(fig, "histogram", f"Share of rounds that accepted 0, 1, 2 and more drafts under {describe(policy)}.")
-        look.table(pd.DataFrame({"accepted": range(len(share)), "rounds": share * 100}), "Rounds by accepted drafts", {"rounds": "%.0f %%"})
+        look.table(
+            pd.DataFrame({"accepted": range(len(share)), "rounds": share * 100}), "Rounds by accepted drafts", {"rounds": "%.0f %%"}, height=220
+        )
         look.note(f"Under {describe(policy)} {look.ORIGINS['replayed']}")
 
 

@@ -1,0 +1,113 @@
+"""What only a browser can show: cold links, the click on the map, the address, narrow and dark pages, no outbound calls."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, expect
+
+from tests.browser.conftest import Site
+
+SETTLED = "!document.querySelector('[data-testid=\"stStatusWidget\"]')"
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A fresh tab; the page's own errors and requests to other hosts fail the test."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    tab = context.new_page()
+    errors: list[str] = []
+    strangers: list[str] = []
+
+    def asked(request: Request) -> None:
+        if not re.match(r"(https?|wss?)://localhost[:/]|data:|blob:", request.url):
+            strangers.append(request.url)
+
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.on("request", asked)
+    yield tab
+    context.close()
+    assert errors == []
+    assert strangers == [], "the page called another host"
+
+
+def visit(page: Page, address: str) -> None:
+    page.goto(address)
+    page.wait_for_selector('[data-testid="stMain"] h1')
+    page.wait_for_function(SETTLED)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def width_of_content(page: Page) -> int:
+    return page.evaluate("document.querySelector('[data-testid=\"stMain\"]').scrollWidth")
+
+
+@pytest.mark.parametrize("path", ["/", "/measure", "/gamma", "/measure?run={good}", "/gamma?run={good}"])
+def test_cold_link_opens_the_page_with_its_navigation(page: Page, site: Site, path: str):
+    visit(page, site.url + path.format(good=site.good))
+    for name in ("Start", "Measure", "Choose gamma"):
+        expect(page.get_by_role("link", name=name, exact=False).first).to_be_visible()
+    expect(page.get_by_text("Page not found")).to_have_count(0)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/", "/measure?run={bad}", "/gamma?run={good}"])
+def test_nothing_runs_over_the_edge_at_400_pixels(page: Page, site: Site, path: str, theme: str):
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    page.set_viewport_size({"width": 400, "height": 900})
+    visit(page, site.url + path.format(good=site.good, bad=site.bad))
+    assert width_of_content(page) <= 400
+    background = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
+    assert background == ("rgb(18, 21, 28)" if theme == "dark" else "rgb(255, 255, 255)")
+
+
+@pytest.mark.parametrize("width", [400, 1440])
+def test_a_click_on_the_map_goes_into_the_sliders_the_curve_and_the_address(page: Page, site: Site, width: int):
+    page.set_viewport_size({"width": width, "height": 1400})
+    visit(page, f"{site.url}/gamma?run={site.good}")
+    plot = page.locator(".st-key-map .nsewdrag").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box
+    # Column 3 of 12 from the left, row 4 of 14 from the top: c 0.026, alpha 0.80.
+    page.mouse.click(box["x"] + box["width"] * 2.5 / 12, box["y"] + box["height"] * 3.5 / 14)
+    page.wait_for_url(re.compile(r"alpha=0\.8&c=0\.026"), timeout=10_000)
+    expect(page.locator(".st-key-curve .legendtext", has_text="what-if")).to_have_count(1)
+    expect(page.get_by_role("slider").first).to_have_value("0.8")
+
+
+def test_what_if_link_survives_a_reload(page: Page, site: Site):
+    visit(page, f"{site.url}/gamma?alpha=0.9&c=0.05")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("draft 13 tokens at a time")
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("draft 13 tokens at a time")
+
+
+def test_pasted_prompts_survive_a_page_change_and_a_reload(page: Page, site: Site):
+    visit(page, f"{site.url}/measure")
+    page.get_by_text("Pasted text").click()
+    area = page.get_by_role("textbox", name="Prompts")
+    area.fill("$x$ <b>one</b>\ntwo")
+    area.blur()
+    expect(page.get_by_text("2 prompts", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Start").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Which draft model")
+    page.get_by_role("link", name="Measure").first.click()
+    expect(area).to_have_value("$x$ <b>one</b>\ntwo")
+    page.reload()
+    expect(area).to_have_value("$x$ <b>one</b>\ntwo")
+
+
+def test_tokens_are_shown_as_text(page: Page, site: Site):
+    visit(page, f"{site.url}/measure?run={site.good}")
+    written = page.locator(".tk").inner_text()
+    assert "$y$" in written
+    assert "&amp;" in written
+    assert page.locator(".tk b").count() == 0
+
+
+def test_navigation_keeps_the_run(page: Page, site: Site):
+    visit(page, f"{site.url}/measure?run={site.good}")
+    page.get_by_role("link", name="Choose gamma").first.click()
+    expect(page).to_have_url(re.compile(f"/gamma.*run={site.good}"))
+    expect(page.get_by_text("Policies")).to_be_visible()

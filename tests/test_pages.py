@@ -1,0 +1,263 @@
+"""Every page in every state, through the router, over a real store and a real bench with trivial jobs."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core import demo
+from core.bench import Bench
+from core.errors import StoreError
+from core.policies import FixedGamma, Plain, PromptLookup
+from core.runs import Prompt, RunSpec
+from core.settings import Settings
+from core.store import Store, open_store
+from core.ui import desk, policies
+from tests import jobs, synthetic
+from tests.benches import under_way
+
+PAGES = ("start", "measure", "gamma")
+
+
+@pytest.fixture(autouse=True)
+def site(settings: Settings, store: Store, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The pages over this test's store, with a synthetic run in the example's place."""
+    run = synthetic.run("example")
+    monkeypatch.setattr(desk, "_open", lambda: (store, bench))
+    monkeypatch.setattr(desk, "settings", lambda: settings)
+    monkeypatch.setattr(desk, "example", lambda: run)
+    monkeypatch.setattr(demo, "prompts", lambda: run.spec.prompts)
+    desk._analysis.clear()
+    yield
+    desk._analysis.clear()
+
+
+def open_page(name: str, **query: str) -> AppTest:
+    """A page as the router shows it."""
+    app = AppTest.from_file("../app.py", default_timeout=30)
+    for key, value in query.items():
+        app.query_params[key] = value
+    if name != "start":
+        app.switch_page(f"pages/{name}.py")
+    return ok(app.run())
+
+
+def ok(app: AppTest) -> AppTest:
+    assert not app.exception, app.exception
+    return app
+
+
+def texts(app: AppTest) -> str:
+    return "\n".join(str(element.value) for element in [*app.title, *app.header, *app.markdown, *app.error, *app.warning])
+
+
+def metric(app: AppTest, label: str) -> str:
+    return next(str(shown.value) for shown in app.metric if shown.label == label)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_opens_by_itself(name: str):
+    """A cold link runs the page without the router; so does this."""
+    assert ok(AppTest.from_file(f"../pages/{name}.py", default_timeout=30).run()).title
+
+
+def test_start_without_runs_says_so_and_shows_the_example():
+    app = open_page("start")
+    assert "None yet" in texts(app)
+    assert "faster" in app.header[0].value
+    assert metric(app, "Formula says") == "2.07x"
+
+
+def test_start_lists_runs_with_their_outcome(store: Store):
+    synthetic.keep(store, synthetic.run(c=0.6, best=1))
+    synthetic.keep(store, synthetic.run(status="cancelled"))
+    shown = texts(open_page("start"))
+    assert "**leave off**: fixed gamma 1, 1.01x" in shown
+    assert "cancelled" in shown
+
+
+def test_start_opens_what_if_without_a_run():
+    app = open_page("gamma", run="example")
+    ok(app.switch_page("pages/start.py").run())
+    next(button for button in app.button if button.label == "Try what-if values").click()
+    assert ok(app.run()).title[0].value.startswith("What if")
+    assert "run" not in app.query_params
+
+
+def test_measure_shows_the_form_with_the_bundled_prompts():
+    app = open_page("measure")
+    assert app.title[0].value == "Measure a pair"
+    assert "**12 prompts: 4 code, 4 docs, 4 chat**" in texts(app)
+    assert [box.label for box in app.selectbox] == ["Target", "Draft", "Device", "Number format"]
+
+
+def test_pasted_prompts_are_counted_saved_and_found_again(store: Store):
+    app = open_page("measure", draft="0123")
+    pasted = '{"prompt": "$x$ <b>", "label": "code"}\n{"prompt": "two"}'
+    app.text_area[0].set_value(pasted).run()
+    assert "**2 prompts: 1 code, 1 no label**" in texts(ok(app))
+    draft = app.query_params["draft"]
+    assert store.load_prompts(draft) == pasted
+    app.switch_page("pages/start.py").run()
+    app.switch_page("pages/measure.py")
+    assert ok(app.run()).text_area[0].value == pasted, "after a page change"
+    assert open_page("measure", draft=draft).text_area[0].value == pasted, "after a reload"
+
+
+def test_unreadable_paste_gets_a_sentence_and_no_button():
+    app = open_page("measure", draft="0123")
+    app.text_area[0].set_value('{"prompt": 3}').run()
+    assert 'no "prompt" that is text' in ok(app).error[0].value.replace("\\", "")
+    assert app.button[0].disabled
+
+
+def test_zero_new_tokens_gets_a_sentence(spec: RunSpec):
+    app = open_page("measure")
+    next(field for field in app.number_input if field.label == "Most new tokens").set_value(0)
+    app.button[0].click()
+    assert "0 new tokens cannot be measured" in ok(app.run()).error[0].value
+
+
+def test_measuring_shows_the_live_state_and_can_be_cancelled(store: Store, bench: Bench, spec: RunSpec):
+    run_id = bench.submit(spec.model_copy(update={"seed": jobs.SLEEP}))
+    under_way(store, run_id)
+    app = open_page("measure", run=run_id)
+    assert app.title[0].value == "Measuring"
+    assert "The target writes its answers" in texts(app)
+    assert "so far" in texts(app)
+    waiting = bench.submit(spec.model_copy(update={"seed": jobs.QUICK}))
+    assert open_page("measure", run=waiting).title[0].value == "Waiting to be measured"
+    next(button for button in app.button if button.label == "Cancel").click().run()
+    ended = time.monotonic() + 10
+    while store.status(run_id) == "running" and time.monotonic() < ended:
+        time.sleep(0.05)
+    assert store.status(run_id) == "cancelled"
+    again = open_page("measure", run=run_id)
+    assert "This run was cancelled" in texts(again)
+    assert [button.label for button in again.button] == ["Measure again", "New measurement"]
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled", "interrupted"])
+@pytest.mark.parametrize("name", ["measure", "gamma"])
+def test_a_run_that_ended_early_says_what_is_kept(store: Store, name: str, status: str):
+    whole = synthetic.run(status=status)
+    part = whole.model_copy(update={"generations": (), "passes": (), "traces": whole.traces[:9], "error": "It broke."})
+    shown = texts(open_page(name, run=synthetic.keep(store, part)))
+    assert "No speedup from this run" in shown
+    assert f"This run {'failed' if status == 'failed' else 'was ' + status}" in shown
+    assert "9 of 12 prompts were traced" in shown
+    assert "It broke" in shown
+
+
+def test_a_run_with_nothing_at_all_has_pages(store: Store):
+    run = synthetic.run(status="failed")
+    empty = run.model_copy(update={"generations": (), "passes": (), "traces": (), "environment": None, "draft_prefill_s": ()})
+    run_id = synthetic.keep(store, empty)
+    assert "0 of 12" in texts(open_page("measure", run=run_id))
+    assert "0 of 12" in texts(open_page("gamma", run=run_id))
+
+
+def test_result_shows_the_six_figures_that_were_put_in(store: Store):
+    app = open_page("measure", run=synthetic.keep(store, synthetic.run()))
+    assert metric(app, "c, draft step") == "0.10"
+    assert metric(app, "v(4), verify") == "1.06"
+    assert metric(app, "h, per round") == "0.10"
+    assert metric(app, "e, per draft") == "0.02"
+    assert metric(app, "plain step") == "10.0 ms"
+    assert metric(app, "alpha, acceptance") == "0.72"
+    assert "2.16x faster" in app.title[0].value
+    assert "confirmed" in texts(app)
+
+
+def test_prompt_and_answer_appear_verbatim(store: Store):
+    app = open_page("measure", run=synthetic.keep(store, synthetic.run()))
+    assert synthetic.HARD_PROMPT in [block.value for block in app.code]
+    spans = "".join(str(block.value) for block in app.html)
+    assert "&lt;b&gt;" in spans
+    assert "$y$" in spans
+
+
+def test_leave_it_off_is_said_on_every_page(store: Store):
+    run_id = synthetic.keep(store, synthetic.run(c=0.8, best=1))
+    for name in ("measure", "gamma"):
+        app = open_page(name, run=run_id)
+        assert app.title[0].value.startswith("Leave drafting off: the best setting is")
+        assert "slower" in app.title[0].value
+
+
+def test_few_prompts_are_not_a_verdict(store: Store):
+    app = open_page("gamma", run=synthetic.keep(store, synthetic.run(prompts=5)))
+    assert app.title[0].value.startswith("Not decided yet: about")
+    assert "too few prompts" in texts(app)
+
+
+@pytest.mark.parametrize("tokens", [2, 1])
+def test_one_short_prompt_has_pages(store: Store, tokens: int):
+    run_id = synthetic.keep(store, synthetic.run(prompts=1, tokens=tokens))
+    assert open_page("gamma", run=run_id).title
+    assert open_page("measure", run=run_id).title
+
+
+def test_gamma_shows_measured_beside_predicted_and_a_setting_to_copy(store: Store):
+    app = open_page("gamma", run=synthetic.keep(store, synthetic.run()))
+    table = next(frame.value for frame in app.dataframe if "Policy" in frame.value)
+    row = table[table["Policy"] == "Fixed gamma 4"].iloc[0]
+    assert row["Predicted"] == pytest.approx(row["Measured"], rel=0.01)
+    assert table["Policy"].iloc[-1] == "Oracle"
+    assert table["Note"].iloc[0] == "use"
+    assert "num_assistant_tokens = 20" in app.code[0].value
+
+
+def test_what_if_follows_the_address_and_the_sliders():
+    app = open_page("gamma", alpha="0.9", c="0.05")
+    assert app.title[0].value == "What if: draft 13 tokens at a time, :green[4.67x faster]"
+    app.slider(key="c").set_value(1.2).run()
+    assert "nothing beats plain" in ok(app).title[0].value
+
+
+def test_sliders_start_at_the_run_and_again_at_the_next_one(store: Store):
+    first, second = synthetic.keep(store, synthetic.run(c=0.1)), synthetic.keep(store, synthetic.run(c=0.6, best=1))
+    app = open_page("gamma", run=first)
+    assert app.slider(key="c").value == pytest.approx(0.12, abs=0.002)
+    app.switch_page("pages/gamma.py")
+    app.query_params["run"] = second
+    assert ok(app.run()).slider(key="c").value == pytest.approx(0.62, abs=0.005)
+
+
+@pytest.mark.parametrize("name", ["measure", "gamma"])
+def test_unknown_run_gets_a_sentence_and_a_way_on(name: str):
+    assert open_page(name, run="`<b>nope").title[0].value == "There is no such run here"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_unusable_store_is_a_sentence(monkeypatch: pytest.MonkeyPatch, name: str):
+    def refuse() -> None:
+        raise StoreError("Another Draftgauge uses the data folder /x.")
+
+    monkeypatch.setattr(desk, "_open", refuse)
+    app = open_page(name)
+    assert app.title[0].value == "The data folder cannot be used"
+    assert "Another Draftgauge" in app.error[0].value
+
+
+def test_second_server_on_the_same_folder_is_refused_and_leaves_the_store_open(settings: Settings, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(desk, "settings", lambda: settings)
+    desk._open.clear()
+    with pytest.raises(StoreError, match="Another Draftgauge"):
+        desk.desk()
+    assert open_store(settings).recent(1) == []
+
+
+def test_snippets_are_what_the_library_reads():
+    assert policies.snippet(FixedGamma(3)).startswith("draft.generation_config.num_assistant_tokens = 3\n")
+    assert "assistant_model" not in policies.snippet(Plain()).split("#")[0]
+    assert policies.snippet(PromptLookup(5)) == "target.generate(**inputs, prompt_lookup_num_tokens=5, max_matching_ngram_size=2)"
+
+
+def test_labels_with_markdown_stay_text(store: Store):
+    run = synthetic.run()
+    prompts = tuple(Prompt(text=prompt.text, label="**x** $y$") for prompt in run.spec.prompts)
+    run = run.model_copy(update={"spec": run.spec.model_copy(update={"prompts": prompts})})
+    ok(open_page("measure", run=synthetic.keep(store, run)))
