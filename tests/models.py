@@ -25,7 +25,7 @@ TEXTS = (
 
 def write_pair(folder: Path, noise: float = 0.02) -> tuple[ModelRef, ModelRef]:
     """Save a target of three layers and its draft below `folder`."""
-    tokenizer = _tokenizer()
+    tokenizer = tokenizer_of([*TEXTS, Path(__file__).read_text()])
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=VOCABULARY,
@@ -69,13 +69,14 @@ def make_forgetful(model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch) -> N
             monkeypatch.setattr(weight, "data", torch.zeros_like(weight))
 
 
-def _tokenizer() -> PreTrainedTokenizerFast:
+def tokenizer_of(texts: list[str], end: str = "<|endoftext|>") -> PreTrainedTokenizerFast:
+    """Byte-level BPE trained on these texts; the end of text is id 0."""
     plain = Tokenizer(models.BPE())
     plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     plain.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=["<|endoftext|>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=VOCABULARY, special_tokens=[end], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
-    plain.train_from_iterator([*TEXTS, Path(__file__).read_text()], trainer)
+    plain.train_from_iterator(texts, trainer)
     assert plain.get_vocab_size() == VOCABULARY
-    return PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<|endoftext|>", pad_token="<|endoftext|>")
+    return PreTrainedTokenizerFast(tokenizer_object=plain, eos_token=end, pad_token=end)

@@ -3,6 +3,7 @@
 Both models get a plain generation config: greedy, with the target's own end-of-text tokens. A
 model's sampling defaults (temperature, repetition penalty, suppressed tokens) would leak into
 the draft's proposals in the library, so they are put aside for both.
+The library compares only the sizes of the two vocabularies; here their tokens are compared too.
 Only folders in the Hugging Face layout are read, never the network, and no code from them is run.
 Not covered: pairs with different vocabularies, encoder-decoder models, recurrent states.
 """
@@ -20,6 +21,7 @@ from transformers.utils import logging
 
 from core.errors import ModelError
 from core.runs import Dtype, ModelRef, RunSpec
+from core.vocab import difference
 
 logging.disable_progress_bar()
 logging.set_verbosity_error()  # the library warns about its own nested calls at every draft
@@ -51,7 +53,7 @@ class Garage:
         """The pair of `spec` on its device and in its dtype; loaded unless it is the one held.
 
         Raises ModelError with a sentence when a folder is missing, damaged, or no causal language
-        model, or when the two vocabularies differ in size.
+        model, or when the two vocabularies differ in size or in what their ids stand for.
         """
         key = (_folder_state(spec.target, "target"), _folder_state(spec.draft, "draft"), spec.device, spec.dtype)
         if self._pair is None or key != self._key:
@@ -71,6 +73,7 @@ def load_pair(spec: RunSpec) -> Pair:
     """Load both models and the target's tokenizer. Raises ModelError."""
     device = torch.device(spec.device)
     tokenizer = _load_tokenizer(spec.target)
+    _check_tokens(spec, tokenizer, _load_tokenizer(spec.draft))
     target = _load_model(spec.target, "target", spec.dtype, device)
     draft = _load_model(spec.draft, "draft", spec.dtype, device)
     sizes = [int(_text_config(model).vocab_size) for model in (target, draft)]
@@ -144,6 +147,20 @@ def _load_tokenizer(ref: ModelRef) -> PreTrainedTokenizerBase:
         return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(ref.path, local_files_only=True))
     except _LOAD_FAILURES as error:
         raise ModelError(f"The tokenizer of {ref.name} in {ref.path} could not be loaded: {_first_line(error)} Check its files.") from error
+
+
+def _check_tokens(spec: RunSpec, target: PreTrainedTokenizerBase, draft: PreTrainedTokenizerBase) -> None:
+    """Raise ModelError when the draft's ids stand for other tokens than the target's."""
+    found = difference(target.get_vocab(), draft.get_vocab(), _added_tokens(target) | _added_tokens(draft))
+    if found is not None:
+        raise ModelError(
+            f"The target {spec.target.name} and the draft {spec.draft.name} number their tokens differently: {found.different:,} of {found.shared:,} "
+            f"ids stand for other tokens, for example {found.example}. Choose a draft that was made with the target's tokenizer."
+        )
+
+
+def _added_tokens(tokenizer: Any) -> set[str]:
+    return {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
 
 
 def _first_line(error: Exception) -> str:
