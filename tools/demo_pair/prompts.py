@@ -1,21 +1,22 @@
-"""The bundled prompts: cut from held-out files by a rule that looks at the text alone.
+"""The bundled prompts: cut from held-out files by a written rule.
 
-Rule. Held-out files are taken in the order of sha256 of their path. A prompt is the
-text that ends right after a line chosen by its kind and begins at the earliest line start that keeps
-it within 200 tokens; shorter than 100 tokens, or with fewer than 12 lines of text left after the
-cut, it is passed over.
+Rule. Held-out files are taken in the order of sha256 of their path. A prompt is the text that ends
+right after a line chosen by its kind and begins at the earliest line start that keeps it within 200
+tokens; shorter than 100 tokens, or with fewer than 12 lines of text left after the cut, it is passed over.
 
     code   a `def` line of a module, the third or a later one: the target writes a function body
     docs   the third line of a docstring of at least five lines: the target goes on in prose
     tests  a `def test` line of a test module, the third or a later one: the target writes a test
 
-Each file gives its first such prompt; when all files have given theirs, its last one too,
-if that lies at least 40 lines further on.
+Cuts of one file lie at least 40 lines apart; all files give their first prompt, then all their
+second, and so on. Small models loop when they decode greedily, and loops are easy to draft, which
+would flatter the pair: a prompt whose answer repeats more than `tools/make_demo.py` allows is passed over.
 """
 
 import ast
 import hashlib
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from transformers import PreTrainedTokenizerFast
 
@@ -27,19 +28,24 @@ FAR_APART_LINES = 40
 
 
 def candidates(tokenizer: PreTrainedTokenizerFast, kind: str) -> Iterator[tuple[str, str]]:
-    """(path, prompt): the first prompt of every held-out file of this kind, then the last one of every file."""
-    firsts, lasts = [], []
+    """(path, prompt) of one kind in the rule's order."""
+    offers: list[list[tuple[str, str]]] = []
     for path in sorted((p for p in corpus.files() if corpus.is_held_out(p)), key=lambda p: hashlib.sha256(corpus.relative(p).encode()).hexdigest()):
         name = corpus.relative(path)
-        if (kind == "tests") != name.startswith("test/"):
-            continue
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        cuts = _docstring_cuts(lines) if kind == "docs" else _definition_cuts(lines, "def test" if kind == "tests" else "def ")
-        found = [(cut, prompt) for cut in cuts if (prompt := _prompt(tokenizer, lines, cut))]
-        firsts += [(name, prompt) for _, prompt in found[:1]]
-        lasts += [(name, prompt) for cut, prompt in found[-1:] if cut >= found[0][0] + FAR_APART_LINES]
-    yield from firsts
-    yield from lasts
+        if (kind == "tests") == name.startswith("test/"):
+            lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+            cuts = _docstring_cuts(lines) if kind == "docs" else _definition_cuts(lines, "def test" if kind == "tests" else "def ")
+            offers.append([(name, prompt) for prompt in _far_apart(tokenizer, lines, cuts)])
+    for turn in zip_longest(*offers):
+        yield from (offer for offer in turn if offer)
+
+
+def _far_apart(tokenizer: PreTrainedTokenizerFast, lines: list[str], cuts: list[int]) -> Iterator[str]:
+    last = -FAR_APART_LINES
+    for cut in cuts:
+        if cut >= last + FAR_APART_LINES and (prompt := _prompt(tokenizer, lines, cut)):
+            last = cut
+            yield prompt
 
 
 def _definition_cuts(lines: list[str], word: str) -> list[int]:
