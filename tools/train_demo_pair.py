@@ -11,6 +11,7 @@ turns the result into `core/demo/`.
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ import torch.distributed as dist
 from demo_pair import corpus
 from demo_pair.fit import Loss, Plan, fit, held_out_loss, logits_of, next_token_loss, rank, world
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from core.trace import repeated_share  # noqa: E402
 
 WIDTH, TARGET_LAYERS, BASE_LAYERS = 192, 32, 8
 TOKENS = {"base": 6_000_000, "target": 1_600_000, "draft": 5_000_000, "distilled": 2_500_000}
@@ -104,7 +109,7 @@ def trained(work: Path, name: str, model: LlamaForCausalLM, tokens: np.ndarray, 
 def distil(work: Path, target: LlamaForCausalLM, draft: LlamaForCausalLM, tokens: np.ndarray, held_out: np.ndarray) -> None:
     """Teach the draft the target's probabilities, on corpus text and then on the target's own greedy text."""
     own = own_text(work, target, tokens)
-    mixed = np.concatenate([tokens[: 2 * len(own)], own])
+    mixed = np.concatenate([tokens, np.tile(own, len(tokens) // (2 * len(own)))])  # a third of what the draft sees
 
     def loss(ids: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
@@ -116,7 +121,7 @@ def distil(work: Path, target: LlamaForCausalLM, draft: LlamaForCausalLM, tokens
 
 
 def own_text(work: Path, target: Any, tokens: np.ndarray, length: int = 96, batches: int = 32, rows: int = 64) -> np.ndarray:
-    """Greedy answers of the target to random pieces of training text, with their prompts; each rank writes its share."""
+    """Greedy answers of the target to random pieces of training text, with their prompts, loops left out; each rank writes its share."""
     paths = [work / f"own_text.{batch}.npy" for batch in range(batches)]
     for batch in range(rank(), batches, world()):
         if paths[batch].exists():
@@ -128,7 +133,8 @@ def own_text(work: Path, target: Any, tokens: np.ndarray, length: int = 96, batc
         np.save(paths[batch], out.numpy().astype(np.int32).ravel())
         say(f"own text {batch + 1}/{batches}")
     barrier()
-    return np.concatenate([np.load(path) for path in paths])
+    texts = np.concatenate([np.load(path).reshape(rows, 160 + length) for path in paths])
+    return texts[[repeated_share(text[160:]) <= 0.5 for text in texts]].ravel()
 
 
 def plan_for(name: str) -> Plan:
