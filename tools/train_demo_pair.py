@@ -24,7 +24,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.trace import repeated_share  # noqa: E402
+from core.trace import repeated_share
 
 WIDTH, TARGET_LAYERS, BASE_LAYERS = 192, 32, 8
 TOKENS = {"base": 6_000_000, "target": 1_600_000, "draft": 5_000_000, "distilled": 2_500_000}
