@@ -16,6 +16,7 @@ from core import columns as col
 from core import predict, theory
 from core.acceptance import Alpha, alpha
 from core.errors import InvalidInput, NotMeasured
+from core.evidence import NOTHING
 from core.figures import Band, Confirmed, Range
 from core.intervals import Floats
 from core.landscape import GAMMAS
@@ -136,7 +137,7 @@ class Analysis:
         """One row per traced prompt: label, tokens, how it ended, alpha, predicted speedup, share of repeated 8-grams, and its beginning."""
         row = self.row(policy)
         kept = [at for at, trace in enumerate(self.run.traces) if len(trace.answer) > 1]
-        predicted = dict(zip(kept, row[col.STEPS] / row[col.COST], strict=True))
+        predicted = {at: steps / cost for at, steps, cost in zip(kept, row[col.STEPS], row[col.COST], strict=True) if cost >= NOTHING}
         prompts = self.run.spec.prompts
         rows = [
             {

@@ -7,20 +7,29 @@ two tokens have no decoding and are left out.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import NotMeasured
 from core.intervals import Floats, jackknife_error, leave_one_out
-from core.policies import Drafting, Oracle, Plain, Policy
-from core.replay import replay_all
+from core.policies import Drafting, Oracle, Plain, Policy, PromptLookup
+from core.replay import replay_all, replay_prompt
 from core.rounds import Rounds
 from core.runs import Run
 from core.timing import LoopCosts, Parts, assisted_decode_s, blocks, plain_step
+from core.trace import PromptTrace
 
 NOTHING = 1e-6
 """Plain steps below which a whole answer's decoding is a rounding error of the fit."""
+
+
+class Noise(NamedTuple):
+    """Standard error of a log speedup that comes from timing alone, and the degrees of freedom it was estimated with."""
+
+    error: float
+    freedom: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +37,13 @@ class Measured:
     """Confirmation runs of one policy beside plain ones.
 
     plain_s, assisted_s: (P,) decoding seconds of each kept prompt, summed over its blocks and for the
-    same number of tokens; 0 where it was not run. noise: standard error of the log speedup that comes
-    from timing alone, from how block by block it departs from the prediction; None with one block.
+    same number of tokens; 0 where it was not run. noise: from how block by block the speedup departs
+    from the prediction; None with one block.
     """
 
     plain_s: Floats
     assisted_s: Floats
-    noise: float | None
+    noise: Noise | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +59,10 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """All policies of a run. kept: (P,) prompt numbers; steps: (P,) plain steps after the first token."""
+    """All policies of a run. kept: (P,) prompt numbers; steps: (P,) plain steps after the first token; prices: of each kept prompt."""
 
     costs: LoopCosts
+    prices: tuple[LoopCosts, ...]
     kept: NDArray[np.int64]
     steps: Floats
     policies: tuple[Evidence, ...]
@@ -65,42 +75,64 @@ def gather(run: Run, policies: Sequence[Policy]) -> Gathered:
     kept = np.flatnonzero(lengths > 1)
     if len(kept) == 0:
         raise NotMeasured("All answers are shorter than two tokens, so nothing was decoded after the first. Ask for more new tokens.")
+    every = costs.by_prompt(run)
+    prices = [every[at] for at in kept]
     steps = (lengths[kept] - 1).astype(np.float64)
-    replayed = replay_all(run.traces, policies, round_cost=_oracle_prices(costs, policies))
-    rows = [_evidence(run, costs, kept, steps, policy, [rounds[at] for at in kept]) for policy, rounds in zip(policies, replayed, strict=True)]
-    if any((row.cost < NOTHING).any() for row in rows):
+    replayable = [policy for policy in policies if not isinstance(policy, Oracle)]
+    replayed = dict(zip(replayable, replay_all(run.traces, replayable), strict=True))
+    rows = [
+        _oracle(policy, prices, [run.traces[at] for at in kept])
+        if isinstance(policy, Oracle)
+        else _evidence(run, prices, kept, steps, policy, [replayed[policy][at] for at in kept])
+        for policy in policies
+    ]
+    if any(_is_nothing(row.cost) for row in rows):
         raise NotMeasured("The answers are so short that nothing is left beside the prefills. Ask for more new tokens.")
-    return Gathered(costs, kept, steps, tuple(rows))
+    return Gathered(costs, tuple(prices), kept, steps, tuple(rows))
 
 
-def _oracle_prices(costs: LoopCosts, policies: Sequence[Policy]) -> Floats:
-    """(2, K+1) prices of later rounds and of the first. Not drafting is a plain step; a longer draft is never taken as cheaper."""
-    limit = max([policy.limit for policy in policies if isinstance(policy, Oracle)], default=1)
+def _is_nothing(cost: Floats) -> bool:
+    """Whether so little is left, of all prompts or without one of them, that no ratio to it means anything."""
+    left = cost.sum() - cost if len(cost) > 1 else cost
+    return bool(cost.sum() < NOTHING or (left < NOTHING).any())
+
+
+def _oracle(policy: Oracle, prices: Sequence[LoopCosts], traces: Sequence[PromptTrace]) -> Evidence:
+    """The oracle chooses by each prompt's own prices."""
+    rounds, cost, parts = list[Rounds](), list[float](), list[Parts]()
+    for one, trace in zip(prices, traces, strict=True):
+        later, first = _oracle_prices(one, len(trace.answer) if policy.limit is None else policy.limit)
+        row = replay_prompt(trace, policy, round_cost=[later, first])
+        size = len(row.rounds_by_drafted)
+        rounds.append(row)
+        cost.append(float((row.rounds_by_drafted - row.first_by_drafted) @ later[:size] + row.first_by_drafted @ first[:size]))
+        parts.append(one.parts(row))
+    draft, rest = sum(part.draft for part in parts), sum(part.rest for part in parts)
+    return Evidence(policy, tuple(rounds), np.array(cost), Parts(draft, max(0.0, sum(cost) - draft - rest), rest), None)
+
+
+def _oracle_prices(costs: LoopCosts, limit: int) -> tuple[Floats, Floats]:
+    """(limit+1,), (limit+1,) prices of later rounds and of the first, where not drafting is a plain step. They rise with the length."""
     later = costs.round(limit)
     first = costs.rest(limit) + np.maximum(0, np.arange(limit + 1) - 1) * costs.draft_next
     later[0], first[0] = 1.0, 0.0
-    return np.minimum.accumulate(np.array([later, first])[:, ::-1], axis=1)[:, ::-1]
+    return later, first
 
 
-def _evidence(run: Run, costs: LoopCosts, kept: NDArray[np.int64], steps: Floats, policy: Policy, rounds: list[Rounds]) -> Evidence:
-    match policy:
-        case Plain():
-            return Evidence(policy, tuple(rounds), steps.copy(), Parts(0.0, float(steps.sum()), 0.0), None)
-        case Oracle():
-            later, first = _oracle_prices(costs, [policy])
-            cost = np.array([(r.rounds_by_drafted - r.first_by_drafted) @ later[: _size(r)] + r.first_by_drafted @ first[: _size(r)] for r in rounds])
-            parts = [costs.parts(r) for r in rounds]
-            draft, rest = sum(p.draft for p in parts), sum(p.rest for p in parts)
-            return Evidence(policy, tuple(rounds), cost, Parts(draft, max(0.0, float(cost.sum()) - draft - rest), rest), None)
-        case _:
-            parts = [costs.parts(r, drafts=isinstance(policy, Drafting)) for r in rounds]
-            cost = np.array([sum(part) for part in parts])
-            together = Parts(*(sum(column) for column in zip(*parts, strict=True)))
-            return Evidence(policy, tuple(rounds), cost, together, _measured(run, kept, steps, policy, cost))
-
-
-def _size(rounds: Rounds) -> int:
-    return len(rounds.rounds_by_drafted)
+def _evidence(
+    run: Run,
+    prices: Sequence[LoopCosts],
+    kept: NDArray[np.int64],
+    steps: Floats,
+    policy: Plain | Drafting | PromptLookup,
+    rounds: list[Rounds],
+) -> Evidence:
+    if isinstance(policy, Plain):
+        return Evidence(policy, tuple(rounds), steps.copy(), Parts(0.0, float(steps.sum()), 0.0), None)
+    parts = [one.parts(row, drafts=isinstance(policy, Drafting)) for one, row in zip(prices, rounds, strict=True)]
+    cost = np.array([sum(part) for part in parts])
+    together = Parts(*(sum(column) for column in zip(*parts, strict=True)))
+    return Evidence(policy, tuple(rounds), cost, together, _measured(run, kept, steps, policy, cost))
 
 
 def _measured(run: Run, kept: NDArray[np.int64], steps: Floats, policy: Policy, cost: Floats) -> Measured | None:
@@ -120,7 +152,7 @@ def _measured(run: Run, kept: NDArray[np.int64], steps: Floats, policy: Policy, 
     noise = None
     if len(rows) > 1:
         departure = leave_one_out(plain_s, assisted_s) - leave_one_out(steps[at], cost[at])
-        noise = float(jackknife_error(departure))
+        noise = Noise(float(jackknife_error(departure)), len(rows) - 1)
     prompts = len(kept)
     return Measured(_by_prompt(at, plain_s, prompts), _by_prompt(at, assisted_s, prompts), noise)
 

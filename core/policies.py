@@ -60,9 +60,12 @@ class PromptLookup:
 
 @dataclass(frozen=True)
 class Oracle:
-    """The cheapest schedule that knows every outcome beforehand; an upper limit, it cannot be run."""
+    """The cheapest schedule that knows every outcome of this draft beforehand: the upper limit for this draft. It cannot be run.
 
-    limit: int = 20
+    limit: the most tokens of a round; None for as many as the answer has.
+    """
+
+    limit: int | None = None
     kind: Literal["oracle"] = "oracle"
 
 
@@ -87,6 +90,11 @@ def Confidence(threshold: float = DEFAULT_THRESHOLD, limit: int = DEFAULT_LIMIT)
 def TransformersDefault() -> Drafting:
     """What Transformers does when nothing is set: up to 20 tokens, stop below a confidence of 0.4."""
     return Confidence()
+
+
+def is_persistent(policy: Policy) -> bool:
+    """Whether the draft length goes over from call to call, so that rounds depend on the order of the prompts."""
+    return isinstance(policy, Drafting) and policy.schedule == "heuristic"
 
 
 def to_transformers(policy: Policy) -> Settings:

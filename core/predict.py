@@ -7,7 +7,7 @@ second column. Intervals as in `core.intervals`. Not covered: requests batched t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, log, nan
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,21 @@ from core import columns as col
 from core import intervals
 from core.acceptance import Alpha, alpha, mean_accept
 from core.errors import NotMeasured
-from core.evidence import Evidence, Gathered, Measured, gather
+from core.evidence import NOTHING, Evidence, Gathered, Measured, Noise, gather
 from core.intervals import LEAST_PROMPTS, NORMAL, Floats, Interval, in_quadrature, jackknife_error, leave_one_out, log_ratio, t_quantile
-from core.policies import Confidence, Drafting, FixedGamma, Heuristic, Oracle, Plain, Policy, PromptLookup, TransformersDefault, describe
+from core.policies import (
+    Confidence,
+    Drafting,
+    FixedGamma,
+    Heuristic,
+    Oracle,
+    Plain,
+    Policy,
+    PromptLookup,
+    TransformersDefault,
+    describe,
+    is_persistent,
+)
 from core.recommend import Recommendation, decide
 from core.runs import Run
 from core.timing import LoopCosts
@@ -61,8 +73,7 @@ def predict(run: Run, policies: Sequence[Policy]) -> pd.DataFrame:
     gathered = gather(run, policies)
     prefill_s, draft_prefill_s = _prefills(run, gathered)
     noise = _shared_noise(gathered.policies)
-    best = _best(gathered)
-    rows = [_row(gathered, one, noise, best, prefill_s, draft_prefill_s) for one in gathered.policies]
+    rows = [_row(gathered, one, noise, prefill_s, draft_prefill_s) for one in gathered.policies]
     return pd.DataFrame({name: pd.Series([row[name] for row in rows], dtype=object) for name in rows[0]})
 
 
@@ -80,7 +91,7 @@ def best_fixed(run: Run) -> Drafting:
 
 
 def by_label(run: Run, policy: Policy) -> pd.DataFrame:
-    """For each label: label, prompts, alpha and predicted speedup of `policy`, in order of appearance."""
+    """For each label: label, prompts, alpha and predicted speedup of `policy` (NaN for answers too short), in order of appearance."""
     gathered = gather(run, [policy])
     kept = [int(at) for at in gathered.kept]
     groups: dict[str, list[int]] = {}
@@ -88,8 +99,9 @@ def by_label(run: Run, policy: Policy) -> pd.DataFrame:
         groups.setdefault(run.spec.prompts[at].label, []).append(place)
     rows: list[dict[str, Any]] = []
     for label, places in groups.items():
-        speedup = float(gathered.steps[places].sum() / gathered.policies[0].cost[places].sum())
-        rows.append({"label": label, "prompts": len(places), "alpha": mean_accept([run.traces[kept[place]] for place in places]), "speedup": speedup})
+        steps, cost = float(gathered.steps[places].sum()), float(gathered.policies[0].cost[places].sum())
+        accepted = mean_accept([run.traces[kept[place]] for place in places])
+        rows.append({"label": label, "prompts": len(places), "alpha": accepted, "speedup": steps / cost if cost >= NOTHING else nan})
     return pd.DataFrame(rows)
 
 
@@ -108,15 +120,12 @@ def explain_gap(prediction: float, confirmation: float, *, half: float | None = 
     return Gap(relative, f"{size}{known}: {reason}. The measurement counts.")
 
 
-def _best(gathered: Gathered) -> Evidence:
-    settings = [one for one in gathered.policies if isinstance(one.policy, Drafting | PromptLookup)]
-    return min(settings or gathered.policies, key=lambda one: float(one.cost.sum()))
-
-
-def _shared_noise(policies: Sequence[Evidence]) -> float | None:
+def _shared_noise(policies: Sequence[Evidence]) -> Noise | None:
     """Timing noise for settings that were not run: the root mean square of those that were."""
     known = [one.measured.noise for one in policies if one.measured and one.measured.noise is not None]
-    return float(np.sqrt(np.mean(np.square(known)))) if known else None
+    if not known:
+        return None
+    return Noise(float(np.sqrt(np.mean(np.square([noise.error for noise in known])))), sum(noise.freedom for noise in known))
 
 
 def _prefills(run: Run, gathered: Gathered) -> tuple[Floats, Floats]:
@@ -137,12 +146,12 @@ def _prefills(run: Run, gathered: Gathered) -> tuple[Floats, Floats]:
     )
 
 
-def _row(gathered: Gathered, one: Evidence, shared_noise: float | None, best: Evidence, prefill_s: Floats, draft_prefill_s: Floats) -> dict[str, Any]:
+def _row(gathered: Gathered, one: Evidence, shared_noise: Noise | None, prefill_s: Floats, draft_prefill_s: Floats) -> dict[str, Any]:
     steps, step_s, whole = gathered.steps, gathered.costs.plain_step_s, float(one.cost.sum())
     drafts = isinstance(one.policy, Drafting | Oracle)
     value = log(steps.sum() / whole)
     noise = one.measured.noise if one.measured else shared_noise
-    half = 0.0 if isinstance(one.policy, Plain) else _model_half(gathered.costs, noise, one.measured)
+    half = 0.0 if isinstance(one.policy, Plain) else _model_half(gathered.costs, noise)
     tokens, rounds = sum(r.tokens for r in one.rounds), sum(r.rounds for r in one.rounds)
     drafted, accepted = sum(r.drafted for r in one.rounds), sum(r.accepted for r in one.rounds)
     assisted_s = prefill_s.sum() + (draft_prefill_s.sum() if drafts else 0.0) + whole * step_s
@@ -152,27 +161,37 @@ def _row(gathered: Gathered, one: Evidence, shared_noise: float | None, best: Ev
         col.KIND: "confirmed" if one.measured else "predicted",
         col.SPEEDUP: exp(value),
         col.END_TO_END: float((prefill_s.sum() + steps.sum() * step_s) / assisted_s),
-        col.ROUNDS: rounds,
         col.TOKENS_PER_ROUND: tokens / rounds,
         col.DRAFTED_PER_TOKEN: drafted / tokens,
-        col.DRAFTED_PER_TOKEN_LOW: sum(r.drafted_low for r in one.rounds) / tokens,
         col.UTILISATION: accepted / drafted if drafted else None,
         **_pair(col.THESE_LOW, col.THESE_HIGH, None if half is None else intervals.interval(value, half)),
-        **_pair(col.TRAFFIC_LOW, col.TRAFFIC_HIGH, _traffic(steps, one.cost, half)),
-        col.AGAINST_BEST: float(best.cost.sum() / whole),
-        **_pair(col.AGAINST_BEST_LOW, col.AGAINST_BEST_HIGH, intervals.ratio_interval(best.cost, one.cost)),
+        **_pair(col.TRAFFIC_LOW, col.TRAFFIC_HIGH, None if is_persistent(one.policy) else _traffic(steps, one.cost, half)),
         **dict(zip((col.DRAFT_SHARE, col.VERIFY_SHARE, col.REST_SHARE), (part / sum(one.parts) for part in one.parts), strict=True)),
         **_measured_columns(one.measured, half),
+        col.NOTE: _note(one.policy),
         col.MODEL_HALF: half,
         col.STEPS: steps,
         col.COST: one.cost,
     }
 
 
-def _model_half(costs: LoopCosts, noise: float | None, measured: Measured | None) -> float | None:
+def _note(policy: Policy) -> str | None:
+    match policy:
+        case Oracle():
+            return (
+                "The upper limit for this draft: it knows every outcome beforehand and cannot be run. Prompt lookup drafts otherwise and may pass it."
+            )
+        case PromptLookup():
+            return "Priced with the time per round of the draft's loop; prompt lookup was not timed itself."
+        case Drafting() if is_persistent(policy):
+            return "Its draft length goes over from prompt to prompt, so it depends on their order: there is no interval for other traffic."
+        case _:
+            return None
+
+
+def _model_half(costs: LoopCosts, noise: Noise | None) -> float | None:
     """Half-width of the log interval on these prompts: timing noise and calibration error in quadrature; None when neither is known."""
-    prompts = int((measured.assisted_s > 0).sum()) if measured else 0
-    timing = None if noise is None else (t_quantile(prompts - 1) if prompts > 1 else NORMAL) * noise
+    timing = None if noise is None else t_quantile(noise.freedom) * noise.error
     calibration = None if costs.calibration_error is None else NORMAL * costs.calibration_error
     return in_quadrature(timing, calibration)
 

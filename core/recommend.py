@@ -3,8 +3,10 @@
 The rules, for traffic like the measured prompts (log scale, prompts as the unit, the best setting
 chosen again with each prompt left out): lower bound above 1, use it; upper bound below 1.02, or an
 interval that includes 1 and is narrower than +-10 %, leave it off; else undecided. Below 8 prompts
-there is no such interval and nothing is decided. Among settings within 2 % of the best, the one that
-drafts the fewest tokens. If any setting was really run, only such settings are recommended.
+there is no such interval and nothing is decided. Among settings within 2 % of the best on the same
+prompts, the one that drafts the fewest tokens. If settings were really run, only they are recommended;
+a confirmation that was cut short below 8 prompts is set aside when more were traced. A heuristic that
+carries its length from prompt to prompt depends on their order and is never the answer.
 """
 
 from dataclasses import dataclass, replace
@@ -16,8 +18,19 @@ import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
 
 from core import columns as col
 from core.errors import NotMeasured
-from core.intervals import LEAST_PROMPTS, Floats, Interval, in_quadrature, interval, jackknife_error, leave_one_out, log_ratio, t_quantile
-from core.policies import Drafting, Policy, PromptLookup, describe
+from core.intervals import (
+    LEAST_PROMPTS,
+    Floats,
+    Interval,
+    in_quadrature,
+    interval,
+    jackknife_error,
+    leave_one_out,
+    log_ratio,
+    paired_ratio,
+    t_quantile,
+)
+from core.policies import Drafting, Policy, PromptLookup, describe, is_persistent
 
 Verdict = Literal["use", "leave_off", "undecided"]
 
@@ -32,7 +45,8 @@ class Recommendation:
 
     policy: the best setting, also when the verdict is to leave it off. on_these_prompts: timing noise
     and calibration error; None when neither is known. for_traffic: None below 8 prompts.
-    prompts_needed: about how many more prompts would narrow for_traffic to +-10 %; None when it is narrow enough.
+    prompts_needed: about how many more prompts would narrow for_traffic to +-10 %; None when it is narrow
+    enough, and when the prediction's own error is larger than that.
     flat: the settings within 2 % of the best, `policy` among them.
     """
 
@@ -57,10 +71,14 @@ class _Candidates:
     assisted: Floats
     confirmed: bool
 
+    @property
+    def prompts(self) -> int:
+        return self.plain.shape[1]
+
 
 def decide(table: pd.DataFrame) -> Recommendation:
     """The recommendation from a table of `core.predict.predict`. Raises NotMeasured when it holds no setting that could be used."""
-    rows = [row for row in _records(table) if isinstance(row[col.POLICY], Drafting | PromptLookup)]
+    rows = [row for row in _records(table) if isinstance(row[col.POLICY], Drafting | PromptLookup) and not is_persistent(row[col.POLICY])]
     if not rows:
         raise NotMeasured("There is no setting to choose from. Predict at least one way of drafting.")
     among = _candidates(rows)
@@ -82,7 +100,10 @@ def decide(table: pd.DataFrame) -> Recommendation:
         prompts_needed=more,
         flat=tuple(among.rows[int(at)][col.POLICY] for at in flat),
     )
-    return _with_reasons(answer, rows, among.plain.shape[1])
+    reasons = [_origin(answer, row, among.prompts), _traffic_line(answer, among.prompts), *_flat(answer)]
+    if others:
+        reasons.append(_runner_up(among, others[0], chosen))
+    return replace(answer, reasons=(*reasons, *(_untried(answer, rows) if among.confirmed else _cut_short(rows))))
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -101,11 +122,17 @@ def verdict(traffic: Interval | None) -> Verdict:
 
 
 def _candidates(rows: list[dict[str, Any]]) -> _Candidates:
-    """The confirmed settings on the prompts they share, or all settings on all prompts when none was run."""
+    """The confirmed settings on the prompts they share; or all settings on all prompts when none was run, or on too few."""
+    confirmed, traced = _confirmed(rows), len(rows[0][col.STEPS])
+    if confirmed is None or confirmed.prompts < LEAST_PROMPTS <= traced:
+        return _Candidates(rows, np.array([row[col.STEPS] for row in rows]), np.array([row[col.COST] for row in rows]), False)
+    return confirmed
+
+
+def _confirmed(rows: list[dict[str, Any]]) -> _Candidates | None:
     run = [row for row in rows if row[col.MEASURED_ASSISTED] is not None]
     if not run:
-        cost = np.array([row[col.COST] for row in rows])
-        return _Candidates(rows, np.array([row[col.STEPS] for row in rows]), cost, False)
+        return None
     assisted = np.array([row[col.MEASURED_ASSISTED] for row in run])
     shared = np.min(assisted, axis=0) > 0
     if not shared.any():
@@ -117,17 +144,20 @@ def _candidates(rows: list[dict[str, Any]]) -> _Candidates:
 
 
 def _for_traffic(among: _Candidates, value: float, row: dict[str, Any]) -> tuple[Interval | None, int | None]:
-    """The interval for traffic, the best setting chosen again with each prompt left out; and the prompts still needed."""
-    prompts = among.plain.shape[1]
+    """The interval for traffic, the best setting chosen again with each prompt left out; and the prompts still needed.
+
+    More prompts narrow what prompts vary, not the error of the prediction itself.
+    """
+    prompts = among.prompts
     if prompts < 2:
         return None, LEAST_PROMPTS - prompts
     error = float(jackknife_error(leave_one_out(among.plain, among.assisted).max(axis=0)))
-    needed = ceil(prompts * (2 * error / NARROW) ** 2) - prompts
+    model: float = 0.0 if among.confirmed else row[col.MODEL_HALF] or 0.0
+    needed = ceil(prompts * (2 * error) ** 2 / (NARROW**2 - model**2)) - prompts if model < NARROW else None
     if prompts < LEAST_PROMPTS:
-        return None, max(LEAST_PROMPTS - prompts, needed)
-    model = None if among.confirmed else row[col.MODEL_HALF]
+        return None, max(LEAST_PROMPTS - prompts, needed or 0)
     half = in_quadrature(t_quantile(prompts - 1) * error, model) or 0.0
-    return interval(value, half), max(1, needed) if half >= NARROW else None
+    return interval(value, half), None if needed is None or half < NARROW else max(1, needed)
 
 
 def _these(row: dict[str, Any], confirmed: bool) -> Interval | None:
@@ -135,34 +165,51 @@ def _these(row: dict[str, Any], confirmed: bool) -> Interval | None:
     return None if low is None else Interval(low, high)
 
 
-def _with_reasons(answer: Recommendation, rows: list[dict[str, Any]], prompts: int) -> Recommendation:
-    lines = [_origin(answer, prompts), _traffic_line(answer, prompts)]
-    if len(answer.flat) > 1:
-        others = ", ".join(describe(policy) for policy in answer.flat if policy != answer.policy)
-        lines.append(f"Within 2 % of the best: {others}; {describe(answer.policy)} drafts the fewest tokens.")
-    if answer.confirmed:
-        lines += _untried(answer, rows)
-    return replace(answer, reasons=tuple(lines))
-
-
-def _origin(answer: Recommendation, prompts: int) -> str:
-    how = "measured" if answer.confirmed else "predicted, not run yet"
-    return f"{describe(answer.policy)}: {answer.speedup:.2f}x {how}, on {prompts} {'prompt' if prompts == 1 else 'prompts'}."
+def _origin(answer: Recommendation, row: dict[str, Any], prompts: int) -> str:
+    how = "measured" if answer.confirmed else "predicted, not run yet" if row[col.MEASURED] is None else "predicted"
+    return f"{describe(answer.policy)}: {answer.speedup:.2f}x {how}, on {_prompts(prompts)}."
 
 
 def _traffic_line(answer: Recommendation, prompts: int) -> str:
     if answer.for_traffic is None:
-        return f"{prompts} {'prompt says' if prompts == 1 else 'prompts say'} too little about other traffic; {LEAST_PROMPTS} are the least."
+        return f"{_prompts(prompts)} {'says' if prompts == 1 else 'say'} too little about other traffic; {LEAST_PROMPTS} are the least."
     low, high = answer.for_traffic
     span = f"For traffic like these prompts {low:.2f}x to {high:.2f}x"
+    more = "" if answer.prompts_needed is None else f"bout {_prompts(answer.prompts_needed, ' more')} would narrow it to +-10 %."
     match answer.verdict:
         case "use":
-            more = "" if answer.prompts_needed is None else f" About {answer.prompts_needed} more prompts would narrow it to +-10 %."
-            return f"{span}: faster than plain throughout.{more}"
+            return f"{span}: faster than plain throughout.{f' A{more}' if more else ''}"
         case "leave_off":
             return f"{span}: no gain worth a second model."
         case "undecided":
-            return f"{span}: too wide to decide; about {answer.prompts_needed} more prompts would narrow it to +-10 %."
+            return f"{span}: too wide to decide; {f'a{more}' if more else 'more prompts would not help, but a real run of this setting would.'}"
+
+
+def _prompts(count: int, more: str = "") -> str:
+    return f"{count}{more} {'prompt' if count == 1 else 'prompts'}"
+
+
+def _flat(answer: Recommendation) -> list[str]:
+    """A sentence when others are as good."""
+    if len(answer.flat) == 1:
+        return []
+    others = ", ".join(describe(policy) for policy in answer.flat if policy != answer.policy)
+    return [f"Within 2 % of the best: {others}; {describe(answer.policy)} drafts the fewest tokens."]
+
+
+def _runner_up(among: _Candidates, other: int, chosen: int) -> str:
+    """How the next best compares on the same prompts."""
+    ratio, span = paired_ratio(among.plain[[other, chosen]], among.assisted[[other, chosen]])
+    between = f" ({span.low:.3f} to {span.high:.3f})" if span else ""
+    return f"On the same prompts {describe(among.rows[other][col.POLICY])} is {ratio:.3f} times as fast{between}."
+
+
+def _cut_short(rows: list[dict[str, Any]]) -> list[str]:
+    """A sentence when settings were run, but on too few prompts to decide by."""
+    run = [int((row[col.MEASURED_ASSISTED] > 0).sum()) for row in rows if row[col.MEASURED_ASSISTED] is not None]
+    if not run:
+        return []
+    return [f"The confirmation was cut short after {_prompts(max(run))}, so this rests on what all {len(rows[0][col.STEPS])} prompts predict."]
 
 
 def _untried(answer: Recommendation, rows: list[dict[str, Any]]) -> list[str]:

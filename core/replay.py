@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidInput
 from core.expected import Chances, average, expected_constant
-from core.policies import Drafting, Oracle, Plain, Policy, PromptLookup
+from core.policies import Drafting, Oracle, Plain, Policy, PromptLookup, is_persistent
 from core.rounds import Floats, Round, Rounds, Walk, total
 from core.trace import Ended, Lookup, PromptTrace, Tails
 from core.walk import Path, prepare, tail_lengths, walk_drafting, walk_lookup, walk_oracle, walk_plain
@@ -45,9 +45,10 @@ def replay(
     budget: max_new_tokens, by default N; ended: how the answer ended. confidence: (N,) the draft's
     probability of the token it chose (under sampling: of the answer's token). draft_eos: (N,) whether
     the token it chose ends the text. tails, lookup: as recorded. stop_rejected: (N,) under sampling,
-    probability that drafting stops at a token that gets rejected. round_cost: for the oracle, (K+1,) price
-    of a round with 0, 1, ... drafts, or (2, K+1) with those of the first round in row 1 (default: all 1). start: the limit carried over from the call
-    before. samples, seed: of the Monte Carlo that schedules with a moving limit need under sampling.
+    probability that drafting stops at a token that gets rejected. round_cost: for the oracle, (K+1,)
+    price of a round with 0, 1, ... drafts, or (2, K+1) with those of the first round in row 1 (default:
+    all 1); it drafts K tokens at most. start: the limit carried over from the call before. samples,
+    seed: of the Monte Carlo that schedules with a moving limit need under sampling.
     Raises InvalidInput naming what does not fit.
     """
     chance = _probabilities("accept", accept)
@@ -89,7 +90,7 @@ def replay_all(
             if known[index]:
                 walk = _walk(trace, policy, carried, round_cost, paths, index)
                 row.append(total(walk))
-                carried = walk.carried if _is_persistent(policy) else start
+                carried = walk.carried if is_persistent(policy) else start
             else:
                 row.append(_replay_chance(trace, policy, start, round_cost))
         result.append(row)
@@ -143,14 +144,16 @@ def _path(trace: PromptTrace, threshold: float) -> Path:
 
 def _walker(policy: Drafting | Oracle, start: int | None, round_cost: ArrayLike | None) -> "partial[Walk]":
     if isinstance(policy, Drafting):
-        limit = start if start is not None and _is_persistent(policy) else policy.limit
+        limit = start if start is not None and is_persistent(policy) else policy.limit
         return partial(walk_drafting, policy=policy, limit=limit)
-    cost = np.ones(policy.limit + 1) if round_cost is None else np.asarray(round_cost, dtype=np.float64)[..., : policy.limit + 1]
-    return partial(_oracle, cost=np.broadcast_to(cost, (2, cost.shape[-1])))
+    return partial(_oracle, policy=policy, round_cost=round_cost)
 
 
-def _oracle(path: Path, cost: Floats) -> Walk:
-    return walk_oracle(path.run, cost[0], cost[1])
+def _oracle(path: Path, policy: Oracle, round_cost: ArrayLike | None) -> Walk:
+    longest = len(path.run) if policy.limit is None else policy.limit
+    cost = np.ones(longest + 1) if round_cost is None else np.asarray(round_cost, dtype=np.float64)[..., : longest + 1]
+    later, first = np.broadcast_to(cost, (2, cost.shape[-1]))
+    return walk_oracle(path.run, later, first)
 
 
 def _replay_chance(trace: PromptTrace, policy: Policy, start: int | None, round_cost: ArrayLike | None) -> Rounds:
@@ -169,10 +172,6 @@ def _replay_chance(trace: PromptTrace, policy: Policy, start: int | None, round_
 
 def _is_known(trace: PromptTrace) -> bool:
     return bool(np.isin(trace.accept, (0.0, 1.0)).all())
-
-
-def _is_persistent(policy: Policy) -> bool:
-    return isinstance(policy, Drafting) and policy.schedule == "heuristic"
 
 
 def _probabilities(name: str, values: ArrayLike) -> Floats:

@@ -7,10 +7,13 @@ v and d come from isolated passes; a plain step also holds the loop's own overhe
 v(n) = 1 + (pass_n / pass_1 - 1) pass_1 / plain_step. h and e, what else a round and a drafted token
 cost, are fitted (relative least squares, not below 0) to assisted runs between plain ones. The first
 round's target pass is the prefill and its first draft pass the draft's prefill: neither is counted.
-Source: Draftgauge's own trials, 1-3 % median error over gamma 1..12. Not covered: batches above 1.
+A wider pass is never priced below a narrower one: where timings say so, both get their mean.
+Source: Draftgauge's own trials, 1-3 % median error over gamma 1..12. Not covered: batches above 1, and
+that the cache grows during an answer: each prompt has the prices of its answer's middle.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -19,8 +22,9 @@ import numpy as np
 from core.errors import NotMeasured
 from core.policies import Drafting, Plain
 from core.replay import replay_prompt, rounds_of
-from core.rounds import Floats, Rounds
+from core.rounds import Floats, Rounds, Walk, total
 from core.runs import Generation, PassTimes, Run
+from core.trace import PromptTrace
 
 AGREE = 1.25
 """Two measured widths agree when their times differ by less than this factor."""
@@ -41,8 +45,8 @@ class LoopCosts:
     verify: (W+1,) v(n) for a target pass over n tokens, v(1) = 1; entry 0 is unused. draft_first: d2,
     the draft's two-token pass that begins a round; draft_next: d1, the others. round_overhead: h;
     token_overhead: e. calibration_error: relative error (one standard deviation) of predicting one
-    calibration gamma from the others; None with fewer than two. mismatched: calibration runs left out
-    because their rounds differ from the replay, as can happen in 16-bit precision.
+    calibration gamma from the others; None with fewer than two. mismatched: calibration runs whose
+    rounds differ from the replay, as can happen in 16-bit precision; they count with their own rounds.
     """
 
     plain_step_s: float
@@ -98,12 +102,17 @@ class LoopCosts:
     @staticmethod
     def from_run(run: Run) -> "LoopCosts":
         """The prices of a measured run. Raises NotMeasured saying which part is missing."""
-        bare = passes_of(run)
-        rows, mismatched = calibration_rows(run, bare)
+        passes = passes_of(run, median_cache(run))
+        rows, mismatched = calibration_rows(run)
         if not rows:
-            raise NotMeasured("This run has no usable calibration: it was stopped before it, or its rounds differ from the replay. Measure it again.")
+            raise NotMeasured("This run has no usable calibration: it was stopped before it, or its answers have one token. Measure it again.")
         h, e = fit(rows)
-        return LoopCosts(bare.plain_step_s, bare.verify, bare.draft_first, bare.draft_next, h, e, left_out_error(rows), mismatched)
+        return replace(passes, round_overhead=h, token_overhead=e, calibration_error=left_out_error(rows), mismatched=mismatched)
+
+    def by_prompt(self, run: Run) -> list["LoopCosts"]:
+        """The same h and e with the passes at each traced prompt's own cache length."""
+        each = [passes_of(run, middle_cache(trace)) for trace in run.traces]
+        return [replace(self, verify=one.verify, draft_first=one.draft_first, draft_next=one.draft_next) for one in each]
 
 
 class Row(NamedTuple):
@@ -126,29 +135,34 @@ def plain_step(generations: list[Generation]) -> float:
     return sum(g.total_s - g.first_token_s for g in plain) / sum(g.tokens - 1 for g in plain)
 
 
-def passes_of(run: Run) -> LoopCosts:
-    """Prices of the passes alone, at the run's median cache length; h and e are 0. Raises NotMeasured without timed passes."""
+def passes_of(run: Run, cached: float) -> LoopCosts:
+    """Prices of the passes alone, with `cached` tokens in the cache; h and e are 0. Raises NotMeasured without timed passes."""
     if not run.passes:
         raise NotMeasured("This run has no timed passes: it was stopped before them. Measure again to predict speedups.")
     step_s = plain_step(list(run.generations))
-    cached = median_cache(run)
-    verify, first, following = (_at(cached, run.passes, [_ratios(p, step_s)[part] for p in run.passes]) for part in range(3))
-    return LoopCosts(step_s, between_widths(sorted(run.passes[0].target), verify), float(first[0]), float(following[0]))
+    verify, draft = (_at(cached, run.passes, [_ratios(p, step_s)[part] for p in run.passes]) for part in range(2))
+    one, two = rising(draft)
+    return LoopCosts(step_s, between_widths(sorted(run.passes[0].target), np.maximum(1, rising(verify))), float(two), float(one))
 
 
 def median_cache(run: Run) -> float:
     """Tokens in the cache in the middle of the median prompt's answer. Raises NotMeasured without traces."""
     if not run.traces:
         raise NotMeasured("This run has no trace of any prompt yet: wait for the draft pass, or measure again.")
-    return float(np.median([trace.prompt_tokens + len(trace.answer) / 2 for trace in run.traces]))
+    return float(np.median([middle_cache(trace) for trace in run.traces]))
 
 
-def _ratios(passes: PassTimes, step_s: float) -> tuple[Floats, Floats, Floats]:
-    """The target's v at the measured widths, d2 and d1, in plain steps."""
+def middle_cache(trace: PromptTrace) -> float:
+    """Tokens in the cache in the middle of a prompt's answer."""
+    return trace.prompt_tokens + len(trace.answer) / 2
+
+
+def _ratios(passes: PassTimes, step_s: float) -> tuple[Floats, Floats]:
+    """The target's v at the measured widths, and the draft's (d1, d2), in plain steps."""
     share = passes.target[1].median_s / step_s
     verify = np.array([1 + (passes.target[n].median_s / passes.target_one_s[n] - 1) * share if n > 1 else 1.0 for n in sorted(passes.target)])
-    draft = {width: passes.draft[width].median_s / passes.target_one_beside_draft_s[width] * share for width in (1, 2)}
-    return verify, np.array([draft[2]]), np.array([draft[1]])
+    draft = np.array([passes.draft[width].median_s / passes.target_one_beside_draft_s[width] * share for width in (1, 2)])
+    return verify, draft
 
 
 def _at(cached: float, passes: tuple[PassTimes, ...], values: list[Floats]) -> Floats:
@@ -156,6 +170,18 @@ def _at(cached: float, passes: tuple[PassTimes, ...], values: list[Floats]) -> F
     order = sorted(range(len(passes)), key=lambda at: passes[at].cache_tokens)
     lengths = [passes[at].cache_tokens for at in order]
     return np.array([np.interp(cached, lengths, [values[at][column] for at in order]) for column in range(len(values[0]))])
+
+
+def rising(values: Floats) -> Floats:
+    """The closest values that never fall (isotonic regression): a falling stretch becomes its mean."""
+    pools: list[tuple[float, int]] = []
+    for value in values.tolist():
+        total, count = value, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / count:
+            before = pools.pop()
+            total, count = total + before[0], count + before[1]
+        pools.append((total, count))
+    return np.repeat([total / count for total, count in pools], [count for _, count in pools])
 
 
 def between_widths(widths: list[int], values: Floats) -> Floats:
@@ -168,8 +194,8 @@ def between_widths(widths: list[int], values: Floats) -> Floats:
     return filled
 
 
-def calibration_rows(run: Run, costs: LoopCosts) -> tuple[list[Row], int]:
-    """The calibration's assisted runs against the plain ones of their block, and how many were left out for other rounds."""
+def calibration_rows(run: Run) -> tuple[list[Row], int]:
+    """The calibration's assisted runs against the plain ones of their block, and how many had other rounds than the replay."""
     rows: list[Row] = []
     mismatched = 0
     for block in blocks(run, "calibration"):
@@ -177,17 +203,24 @@ def calibration_rows(run: Run, costs: LoopCosts) -> tuple[list[Row], int]:
         for g in block:
             if not isinstance(g.policy, Drafting) or not plain or g.tokens < 2 or g.prompt >= min(len(run.traces), len(run.draft_prefill_s)):
                 continue
-            trace = run.traces[g.prompt]
-            if tuple(r.emitted for r in rounds_of(trace, g.policy)) != g.rounds:
-                mismatched += 1
-                continue
-            rounds = replay_prompt(trace, g.policy)
             measured = assisted_decode_s(g, plain, run.draft_prefill_s[g.prompt]) / plain_step(plain)
             if measured <= 0:  # a call of a few tokens, shorter than its prefills by timing noise: it says nothing
                 continue
-            parts = costs.parts(rounds)
+            trace = run.traces[g.prompt]
+            same = tuple(r.emitted for r in rounds_of(trace, g.policy)) == g.rounds
+            mismatched += not same
+            rounds = replay_prompt(trace, g.policy) if same else total(own_rounds(g.rounds, g.policy.limit, trace.budget))
+            parts = passes_of(run, middle_cache(trace)).parts(rounds)
             rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted))
     return rows, mismatched
+
+
+def own_rounds(emitted: Iterable[int], gamma: int, budget: int) -> Walk:
+    """The rounds of a real run at a fixed gamma, from the tokens that each emitted; an end of text that the draft wrote itself is not known."""
+    counts = np.array(tuple(emitted))
+    starts = np.cumsum(counts) - counts
+    drafted = np.minimum(gamma, budget - 1 - starts)
+    return Walk(starts, drafted, counts - 1, counts <= drafted, drafted, gamma)
 
 
 def blocks(run: Run, purpose: str) -> list[list[Generation]]:

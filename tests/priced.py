@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from core import columns as col
 from core.policies import FixedGamma, Plain, Policy
 from core.replay import rounds_of
 from core.runs import Generation, ModelRef, PassTimes, Prompt, Purpose, Run, RunSpec, Sample
@@ -124,3 +125,18 @@ def plan(prompts, gammas, confirmed):
     if confirmed:
         blocks.extend(("confirmation", n, [Plain(), *confirmed]) for n in range(prompts))
     return blocks
+
+
+def speedup(of, policy):
+    """Plain over assisted decoding, from the prices themselves."""
+    return sum(len(t.answer) - 1 for t in of.traces) / sum(decode_steps(t, policy) for t in of.traces)
+
+
+def uneven(**how):
+    """Twelve long prompts that differ much in acceptance."""
+    return run([trace(a, 200, s) for s, a in enumerate(np.linspace(0.5, 0.9, 12))], **how)
+
+
+def rows(table):
+    """The rows of a table of predictions by policy."""
+    return {row[col.POLICY]: row for row in table.to_dict(orient="records")}

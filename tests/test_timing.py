@@ -5,8 +5,9 @@ import pytest
 
 from core.errors import NotMeasured
 from core.policies import Confidence, FixedGamma, Heuristic, TransformersDefault
-from core.replay import replay_prompt
-from core.timing import LoopCosts, between_widths, calibration_rows, fit, median_cache, passes_of
+from core.replay import replay_prompt, rounds_of
+from core.rounds import total
+from core.timing import LoopCosts, between_widths, calibration_rows, fit, median_cache, own_rounds, passes_of, rising
 from tests import priced
 
 
@@ -40,7 +41,7 @@ def test_noise_shows_in_the_calibration_error():
 
 
 def test_overheads_are_never_negative():
-    rows = calibration_rows(priced.run(), passes_of(priced.run()))[0]
+    rows = calibration_rows(priced.run())[0]
     assert fit(rows) == pytest.approx((priced.H, priced.E))
     cheap = [row._replace(measured=row.passes * 0.9) for row in rows]
     assert fit(cheap) == (0.0, 0.0)
@@ -54,9 +55,9 @@ def test_cache_lengths_are_interpolated():
     run = priced.run()
     assert median_cache(run) == 130
     two = run.model_copy(update={"passes": (priced.passes(230, factor=3.0), priced.passes(30, factor=1.0))})
-    assert passes_of(two).verify[21] == pytest.approx(1 + 2 * (priced.verify(21) - 1))
+    assert passes_of(two, 130).verify[21] == pytest.approx(1 + 2 * (priced.verify(21) - 1))
     beyond = run.model_copy(update={"passes": (priced.passes(10), priced.passes(20, factor=5.0))})
-    assert passes_of(beyond).verify[21] == pytest.approx(1 + 5 * (priced.verify(21) - 1))
+    assert passes_of(beyond, 130).verify[21] == pytest.approx(1 + 5 * (priced.verify(21) - 1))
 
 
 def test_between_widths_that_disagree_the_dearer_counts():
@@ -78,12 +79,62 @@ def test_the_theory_s_c_and_overhead_price_a_round_alike():
         assert costs.verify_up_to(gamma)[gamma] + costs.overhead + gamma * costs.c == pytest.approx(costs.round(gamma)[gamma])
 
 
-def test_other_rounds_than_the_replay_s_are_left_out():
+def test_a_calibration_run_with_other_rounds_counts_with_its_own():
+    """In 16-bit precision every answer may differ from the trace; the prices are found all the same."""
     run = priced.run()
-    changed = [g.model_copy(update={"rounds": (*g.rounds[:-1], g.rounds[-1] + 1)}) if g.policy == FixedGamma(12) else g for g in run.generations]
-    costs = LoopCosts.from_run(run.model_copy(update={"generations": tuple(changed)}))
-    assert costs.mismatched == 4
-    assert costs.round_overhead == pytest.approx(priced.H)
+    others = [priced.trace(0.5, 60, 100 + s) for s in range(10)]
+    calibrated = [
+        priced.generation(others, g.prompt, g.policy, g.block, g.purpose, 1.0) if g.purpose == "calibration" else g for g in run.generations
+    ]
+    costs = LoopCosts.from_run(run.model_copy(update={"generations": tuple(calibrated)}))
+    assert costs.mismatched == 12
+    assert (costs.round_overhead, costs.token_overhead) == pytest.approx((priced.H, priced.E))
+
+
+@pytest.mark.parametrize("gamma", [1, 4, 12])
+def test_own_rounds_are_those_of_the_replay(gamma):
+    one = priced.trace(0.7, 60, 3)
+    replayed = replay_prompt(one, FixedGamma(gamma))
+    own = total(own_rounds([r.emitted for r in rounds_of(one, FixedGamma(gamma))], gamma, one.budget))
+    for name in ("rounds", "drafted", "accepted", "rejected", "tokens"):
+        assert getattr(own, name) == getattr(replayed, name)
+    assert own.rounds_by_drafted.tolist() == replayed.rounds_by_drafted.tolist()
+
+
+def slower(sample, factor):
+    return sample.model_copy(update={"median_s": sample.median_s * factor})
+
+
+def test_a_wider_pass_is_never_cheaper():
+    """Timing noise can say so; then h + d2 - d1 would be negative, and v(2) below a plain step."""
+    bare = priced.passes(130)
+    noisy = bare.model_copy(
+        update={
+            "target": bare.target | {2: slower(bare.target[2], 0.9), 6: slower(bare.target[6], 0.95)},
+            "draft": {1: bare.draft[2], 2: bare.draft[1]},
+        }
+    )
+    costs = passes_of(priced.run().model_copy(update={"passes": (noisy,)}), 130)
+    assert costs.draft_first == costs.draft_next == pytest.approx((priced.D1 + priced.D2) / 2)
+    assert costs.overhead >= 0
+    assert (np.diff(costs.verify[1:]) >= 0).all()
+    assert costs.verify[1:3].tolist() == [1, 1]
+    assert costs.verify[5] == costs.verify[6] < priced.verify(6)
+
+
+def test_rising_pools_what_falls():
+    assert rising(np.array([1.0, 3.0, 2.0, 4.0])).tolist() == [1.0, 2.5, 2.5, 4.0]
+    assert rising(np.array([3.0, 2.0, 1.0])).tolist() == [2.0, 2.0, 2.0]
+    assert rising(np.array([1.0, 4.0, 3.0, 2.0])).tolist() == [1.0, 3.0, 3.0, 3.0]
+
+
+def test_each_prompt_has_the_prices_of_its_own_cache_length():
+    short, long = priced.trace(0.7, 60, 1, prompt_tokens=0), priced.trace(0.7, 60, 2, prompt_tokens=200)
+    run = priced.run([short, short, long]).model_copy(update={"passes": (priced.passes(30, factor=1.0), priced.passes(230, factor=3.0))})
+    one, _, three = LoopCosts.from_run(run).by_prompt(run)
+    assert one.verify[21] == pytest.approx(priced.verify(21))
+    assert three.verify[21] == pytest.approx(1 + 3 * (priced.verify(21) - 1))
+    assert one.round_overhead == three.round_overhead
 
 
 @pytest.mark.parametrize(
