@@ -20,9 +20,9 @@ from core.evidence import NOTHING
 from core.figures import Band, Confirmed, Range
 from core.intervals import Floats
 from core.landscape import GAMMAS
-from core.policies import FixedGamma, Heuristic, Oracle, Plain, Policy, PromptLookup, TransformersDefault, describe
+from core.policies import Drafting, FixedGamma, Heuristic, Oracle, Plain, Policy, PromptLookup, TransformersDefault, describe
 from core.recommend import Recommendation
-from core.replay import Rounds, replay_all
+from core.replay import Rounds, replay_all, rounds_of
 from core.runs import Run
 from core.timing import LoopCosts
 from core.trace import repeated_share
@@ -52,7 +52,7 @@ class Analysis:
 
     @property
     def formula(self) -> Floats:
-        """(20,) Theorem 3.8 with this run's alpha and draft step: free loop, verify at the price of a plain step."""
+        """(20,) Theorem 3.8 with this run's alpha and c of the draft's pass alone, d1: free loop, verify at the price of a plain step."""
         return theory.speedup(self.alpha.value, GAMMAS, self.costs.draft_next)
 
     @property
@@ -77,33 +77,57 @@ class Analysis:
         return None if policy in [FixedGamma(gamma) for gamma in range(1, 21)] else (describe(policy), self.known(policy))
 
     @property
+    def recommended(self) -> int | None:
+        """The gamma to use; None when drafting is not recommended or the setting has no fixed gamma."""
+        policy = self.advice.policy
+        return policy.limit if self.advice.verdict == "use" and self.level is None and isinstance(policy, Drafting) else None
+
+    @property
     def confirmed(self) -> list[Confirmed]:
         """The fixed gammas that were really run."""
         rows = [(int(gamma), self.row(FixedGamma(int(gamma)))) for gamma in GAMMAS]
         return [Confirmed(gamma, row[col.MEASURED], *_bounds(row, confirmed=True)) for gamma, row in rows if row[col.MEASURED] is not None]
 
-    @cached_property
+    @property
     def sweep(self) -> Floats:
         """(thresholds, limits) replayed speedup of `SWEEP_LIMITS` by `predict.THRESHOLDS`. Raises InvalidInput when the trace has no confidence."""
-        table = predict.predict(self.run, predict.sweep(SWEEP_LIMITS))
-        return np.array(table[col.SPEEDUP], dtype=np.float64).reshape(len(SWEEP_LIMITS), len(predict.THRESHOLDS)).T
-
-    def row(self, policy: Policy) -> dict[str, Any]:
-        """The table's row of a policy."""
-        return self.table.iloc[self._places[policy]].to_dict()
+        return np.array(self._swept[col.SPEEDUP], dtype=np.float64).reshape(len(SWEEP_LIMITS), len(predict.THRESHOLDS)).T
 
     @cached_property
-    def _places(self) -> dict[Policy, int]:
-        return {policy: place for place, policy in enumerate(self.table[col.POLICY])}
+    def best_of_sweep(self) -> Policy | None:
+        """The setting with the largest replayed speedup in the sweep; None when the trace has no confidence."""
+        try:
+            table = self._swept
+        except InvalidInput:
+            return None
+        return table[col.POLICY].iloc[int(np.array(table[col.SPEEDUP], dtype=np.float64).argmax())]
+
+    @cached_property
+    def _swept(self) -> pd.DataFrame:
+        return predict.predict(self.run, predict.sweep(SWEEP_LIMITS))
+
+    def row(self, policy: Policy) -> dict[str, Any]:
+        """The row of a policy, from the table or else from the sweep."""
+        return self._rows[policy] if policy in self._rows else self._swept_rows[policy]
+
+    @cached_property
+    def _rows(self) -> dict[Policy, dict[str, Any]]:
+        return {row[col.POLICY]: row for row in self.table.to_dict("records")}
+
+    @cached_property
+    def _swept_rows(self) -> dict[Policy, dict[str, Any]]:
+        return {row[col.POLICY]: row for row in self._swept.to_dict("records")}
 
     def policies(self) -> list[Policy]:
         """What the policy table lists: the answer first, then its like, the usual ones, plain, and the oracle last."""
         fixed = [FixedGamma(int(gamma)) for gamma in GAMMAS]
         best_fixed = sorted(fixed, key=lambda policy: -self.row(policy)[col.SPEEDUP])[:3]
-        run = [policy for policy in self._places if self.row(policy)[col.MEASURED] is not None]
-        lookups = [policy for policy in self._places if isinstance(policy, PromptLookup)]
+        known = list(self.table[col.POLICY])
+        run = [policy for policy in known if self.is_confirmed(policy)]
+        lookups = [policy for policy in known if isinstance(policy, PromptLookup)]
+        swept = [] if self.best_of_sweep is None else [self.best_of_sweep]
         best_lookup = sorted(lookups, key=lambda policy: -self.row(policy)[col.SPEEDUP])[:1]
-        usual: list[Policy] = [*best_fixed, *run, TransformersDefault(), Heuristic(), Heuristic(persistent=False), *best_lookup]
+        usual: list[Policy] = [*best_fixed, *run, *swept, TransformersDefault(), Heuristic(), Heuristic(persistent=False), *best_lookup]
         usual.sort(key=lambda policy: -self.known(policy))
         first: list[Policy] = [Plain(), self.advice.policy] if self.advice.verdict == "leave_off" else [self.advice.policy]
         return list(dict.fromkeys([*first, *usual, Plain(), Oracle()]))
@@ -120,6 +144,10 @@ class Analysis:
         """Measured speedup where there is one, else the predicted."""
         row = self.row(policy)
         return row[col.SPEEDUP] if row[col.MEASURED] is None else row[col.MEASURED]
+
+    def is_confirmed(self, policy: Policy) -> bool:
+        """Whether the policy was really run."""
+        return self.row(policy)[col.MEASURED] is not None
 
     def _range(self, policy: Policy) -> Range:
         row = self.row(policy)
@@ -189,6 +217,19 @@ def accepted_shares(rounds: Rounds) -> Floats:
     """(K+1,) share of rounds that accepted exactly 0, 1, ... K drafts."""
     at_least = np.concatenate([[rounds.rounds], rounds.passed, [0.0]])
     return -np.diff(at_least) / at_least[0]
+
+
+def conditional_acceptance(run: Run, policy: Drafting) -> Floats:
+    """(K,) of the drafts at place k = 1..K of a round that were examined, the share that was accepted; 0 where none was (greedy traces)."""
+    rounds = [each for trace in run.traces for each in rounds_of(trace, policy)]
+    longest = max(each.drafted for each in rounds)
+    accepted, rejected = np.zeros(longest), np.zeros(longest)
+    for each in rounds:
+        accepted[: each.accepted] += 1
+        if each.rejected:
+            rejected[each.accepted] += 1
+    examined = accepted + rejected
+    return np.divide(accepted, examined, out=np.zeros(longest), where=examined > 0)
 
 
 def alpha_by_position(run: Run) -> tuple[Floats, Floats]:

@@ -134,10 +134,12 @@ def curve(
     confirmed: Sequence[Confirmed] = (),
     what_if: Floats | None = None,
     level: tuple[str, float] | None = None,
+    recommended: int | None = None,
 ) -> go.Figure:
     """Speedup against gamma (G,): formula dashed, replay with its band, confirmed diamonds, what-if dotted.
 
-    level: name and speedup of a setting without a fixed gamma, drawn as a thin line across.
+    level: name and speedup of a setting without a fixed gamma, drawn as a thin line across. recommended: the gamma to use,
+    named at its point.
     """
     fig = figure(palette, "Speedup by draft length", "decode only, ratio to plain", height=430, top=88)
     main = replay.mid if replay else what_if if what_if is not None else formula
@@ -154,6 +156,9 @@ def curve(
         _add_confirmed(fig, palette, confirmed)
     if level:
         _add_level(fig, palette, *level)
+    if recommended:
+        points = {point.gamma: point.speedup for point in confirmed}
+        _mark_recommended(fig, palette, recommended, points.get(recommended, float(main[recommended - 1])))
     ends_above = any(((line[-4:] >= 1) & (line[-4:] < 1.15)).any() for line in (formula, main))
     break_even(fig, palette, below=ends_above)
     words = {"showarrow": False, "font": {"size": 12, "color": palette.danger_text}}
@@ -216,6 +221,14 @@ def _add_level(fig: go.Figure, palette: Palette, name: str, speedup: float) -> N
     fig.add_hline(speedup, line={"color": palette.ink, "width": 1.25}, annotation_position="top right", **text)
 
 
+def _mark_recommended(fig: go.Figure, palette: Palette, gamma: int, speedup: float) -> None:
+    """A thin line from the axis up to the point, with the words beside it: they must not cover the curves above."""
+    line = {"color": palette.ink, "width": 1.25, "dash": "dot"}
+    fig.add_shape(type="line", x0=gamma, x1=gamma, y0=0, y1=speedup, line=line, layer="below")
+    words = {"text": f"<b>use gamma {gamma}</b>", "showarrow": False, "font": {"size": 12, "color": palette.ink}}
+    fig.add_annotation(x=gamma, xanchor="left", xshift=5, y=0.1, yref="paper", yanchor="bottom", **words)
+
+
 def _speedup_range(lines: Sequence[Floats], points: Sequence[float]) -> tuple[float, float]:
     """Axis limits in steps of 0.2 that show every maximum, 1x, and the way down without the long tail."""
     peaks = [1.0, *points, *(float(line.max()) for line in lines)]
@@ -247,53 +260,4 @@ def ranges(palette: Palette, title: str, subtitle: str, rows: Sequence[Range]) -
     fig.update_yaxes(autorange="reversed", showgrid=True, tickfont={"size": 13, "color": palette.ink})
     fig.update_xaxes(tickformat=".1f", ticksuffix="x", dtick=0.1 if spread < 0.5 else 0.2 if spread < 1.2 else 0.5)
     fig.update_layout(xaxis_title_text="speedup, decode only")
-    return fig
-
-
-def survival(palette: Palette, replayed: Floats, formula: Floats) -> go.Figure:
-    """Share of rounds with at least k accepted drafts, k = 1..K: replay as bars (K,), formula dashed (K,)."""
-    k = np.arange(1, len(replayed) + 1)
-    fig = figure(palette, "How far a round gets", "share of rounds with at least k drafts accepted", height=320)
-    fig.add_bar(x=k, y=replayed, name="replay", marker_color=palette.draft_soft, width=0.62, hovertemplate="k %{x}: <b>%{y:.0%}</b><extra></extra>")
-    dash = {"color": palette.formula, "width": 1.75, "dash": DASHED}
-    fig.add_scatter(
-        x=k, y=formula, name="formula", mode="lines+markers", line=dash, marker={"size": 5}, hovertemplate="formula %{y:.0%}<extra></extra>"
-    )
-    fig.update_yaxes(range=[0, 1], tickformat=".0%", dtick=0.25)
-    fig.update_xaxes(dtick=1 if len(k) <= 12 else 2, title_text="k, drafts accepted in a row")
-    return fig
-
-
-def histogram(palette: Palette, share: Floats) -> go.Figure:
-    """Share of rounds that accepted exactly 0..K drafts (K+1,)."""
-    fig = figure(palette, "Accepted per round", "share of rounds with exactly so many drafts accepted", height=300, top=64)
-    fig.add_bar(
-        x=np.arange(len(share)), y=share, marker_color=palette.draft_soft, width=0.62, hovertemplate="%{x} accepted: <b>%{y:.0%}</b><extra></extra>"
-    )
-    fig.update_yaxes(tickformat=".0%", rangemode="tozero")
-    fig.update_xaxes(dtick=1, title_text="drafts accepted in the round")
-    return fig
-
-
-def by_position(palette: Palette, start: NDArray[np.integer[Any]], alpha: Floats, overall: float) -> go.Figure:
-    """Acceptance along the answer: mean alpha (B,) of blocks that begin at token `start` (B,), and the overall mean."""
-    fig = figure(
-        palette,
-        "Acceptance along the answer",
-        f"mean alpha per block of answer tokens, all prompts; line: overall, {overall:.2f}",
-        height=300,
-        top=64,
-    )
-    fig.add_scatter(
-        x=start,
-        y=alpha,
-        mode="lines+markers",
-        showlegend=False,
-        line={"color": palette.draft, "width": 2.5},
-        marker={"size": 6},
-        hovertemplate="from token %{x}: <b>%{y:.2f}</b><extra></extra>",
-    )
-    fig.add_hline(overall, line={"color": palette.axis, "width": 1.25})
-    fig.update_yaxes(range=[0, 1], tickformat=".2f", dtick=0.25)
-    fig.update_xaxes(title_text="position in the answer, tokens")
     return fig

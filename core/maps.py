@@ -5,6 +5,7 @@ the luminance of its cell (WCAG). A click on a Plotly heatmap returns nothing, s
 layer carries the numbers and takes the click. Alpha and c are ratios; speedups are ratios to plain.
 """
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -25,16 +26,16 @@ LOG2_LOW, LOG2_HIGH = -1.0, 2.0
 
 @dataclass(frozen=True)
 class Spot:
-    """One point on the map with its words: this run, or a what-if."""
+    """One point on the map with its words: this run, another one, or a what-if."""
 
     name: str
     alpha: float
     c: float
-    kind: Literal["run", "what-if"]
+    kind: Literal["run", "other", "what-if"]
 
 
 def best_gamma(palette: Palette, land: Landscape, spots: Sequence[Spot] = (), published: Sequence[Published] = ()) -> go.Figure:
-    """Best gamma for every alpha and c; `spots` are marked, `published` pairs are hollow squares."""
+    """Best gamma for every alpha and c; `spots` are marked, other runs by their number, `published` pairs are hollow squares."""
     fig = figure(palette, "Best gamma by acceptance and cost", "number: best gamma; colour: its speedup", height=HEIGHT, top=88)
     _add_cells(fig, palette, land.c_edges, land.alpha_edges, land.speedup, HEIGHT)
     line = {"color": palette.break_even, "width": 2}
@@ -44,13 +45,14 @@ def best_gamma(palette: Palette, land: Landscape, spots: Sequence[Spot] = (), pu
     _add_numbers(fig, palette, land.c, land.alpha, land.speedup, words, hover)
     if published:
         _add_published(fig, palette, published)
+    others = [spot for spot in spots if spot.kind == "other"]
     for spot in spots:
-        _add_spot(fig, palette, land, spot)
+        _add_spot(fig, palette, land, spot, others.index(spot) + 1 if spot in others else None)
     _label_break_even(fig, palette, land)
     ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1]
     fig.update_xaxes(type="log", range=[-2, 0], tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks], showline=False)
     fig.update_yaxes(range=[land.alpha_edges[0], land.alpha_edges[-1]], tick0=0, dtick=0.1, tickformat=".1f", showgrid=False)
-    fig.update_layout(xaxis_title_text="c, one draft step / one plain target step", yaxis_title_text="alpha, acceptance")
+    fig.update_layout(xaxis_title_text="c, one drafted token / one plain target step", yaxis_title_text="alpha, acceptance")
     fig.update_yaxes(ticklabelstandoff=6)
     return fig
 
@@ -151,26 +153,29 @@ def _add_published(fig: go.Figure, palette: Palette, pairs: Sequence[Published])
     )
 
 
-def _add_spot(fig: go.Figure, palette: Palette, land: Landscape, spot: Spot) -> None:
-    """A point, drawn at the map's edge when it lies outside; its hover text gives the true values."""
+def _add_spot(fig: go.Figure, palette: Palette, land: Landscape, spot: Spot, number: int | None) -> None:
+    """A point, drawn at the map's edge when it lies outside; its hover text gives the true values. `number` stands in the point of another run."""
     c = float(np.clip(spot.c, land.c_edges[0] * 1.04, land.c_edges[-1] / 1.04))
     alpha = float(np.clip(spot.alpha, land.alpha_edges[0] + 0.01, land.alpha_edges[-1] - 0.01))
-    run = spot.kind == "run"
-    rim = {"color": palette.paper if run else palette.ink, "width": 2}
-    mark: dict[str, Any] = {"symbol": "diamond" if run else "circle", "size": 13, "color": palette.ink if run else palette.paper, "line": rim}
+    run, name = spot.kind == "run", html.escape(spot.name)
+    rim = {"color": palette.paper if run else palette.ink, "width": 2 if number is None else 1.5}
+    mark: dict[str, Any] = {"symbol": "diamond" if run else "circle", "color": palette.ink if run else palette.paper, "line": rim}
     fig.add_scatter(
         x=[c],
         y=[alpha],
-        mode="markers",
+        mode="markers" if number is None else "markers+text",
+        text=None if number is None else [str(number)],
+        textfont={"size": 12, "color": palette.ink},
         showlegend=False,
-        marker=mark,
-        hovertemplate=f"{spot.name}<br>alpha {spot.alpha:.2f}, c {spot.c:.3f}<extra></extra>",
+        marker=mark | {"size": 13 if number is None else 18},
+        hovertemplate=f"{name}<br>alpha {spot.alpha:.2f}, c {spot.c:.3f}<extra></extra>",
         unselected={"marker": {"opacity": 1}},
     )
-    above = alpha < land.alpha_edges[-1] - 0.06
-    text = f"<b>{spot.name}</b>" if run else spot.name
-    look: dict[str, Any] = {"showarrow": False, "font": {"size": 12, "color": palette.ink}, "bgcolor": palette.paper, "borderpad": 2}
-    fig.add_annotation(x=np.log10(c), y=alpha, text=text, yshift=16 if above else -16, opacity=0.92, **look)
+    if number is None:
+        above = alpha < land.alpha_edges[-1] - 0.06
+        look: dict[str, Any] = {"showarrow": False, "font": {"size": 12, "color": palette.ink}, "bgcolor": palette.paper, "borderpad": 2}
+        text = f"<b>{name}</b>" if run else name
+        fig.add_annotation(x=np.log10(c), y=alpha, text=text, yshift=16 if above else -16, opacity=0.92, **look)
 
 
 def _label_break_even(fig: go.Figure, palette: Palette, land: Landscape) -> None:

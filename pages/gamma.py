@@ -6,7 +6,7 @@ from core import theory
 from core.analysis import Analysis
 from core.landscape import GAMMAS, landscape
 from core.maps import Spot
-from core.ui import explore, look, numbers, policies, report, result, what_if, why
+from core.ui import compare, explore, look, numbers, policies, report, result, what_if, why
 from core.ui.desk import ALIVE, EXAMPLE, analysis, desk, load, run_id
 from core.ui.frame import frame
 
@@ -56,26 +56,30 @@ with charts:
             costs = FORMULA
             if seen:
                 costs = st.segmented_control(
-                    "Costs in the map", [OWN, FORMULA], default=OWN, required=True, key="costs", label_visibility="collapsed"
+                    "Costs in the map", [OWN, FORMULA], default=OWN, required=True, key="costs", label_visibility="collapsed", bind="query-params"
                 )
-        spots = [Spot("what-if", values.alpha, values.c, "what-if")] if moved or not seen else []
+        others = compare.spots(compare.choose(seen.run.id), passes_alone=costs == FORMULA) if seen else []
+        spots = [*others, Spot("what-if", values.alpha, values.c, "what-if")] if moved or not seen else others
         if seen and costs == OWN:
-            land = landscape(seen.costs.verify_up_to(20)[1:], seen.costs.overhead, lowest_alpha=seen.alpha.value)
-            spots.append(Spot("this run", seen.alpha.value, seen.costs.c, "run"))
+            verify, overhead = seen.costs.verify_up_to(20)[1:], max(0.0, seen.costs.overhead)
+            spots = [*spots, Spot("this run", seen.alpha.value, seen.costs.c, "run")]
         elif seen:
-            land = landscape(lowest_alpha=seen.alpha.value)
-            spots.append(Spot("this run", seen.alpha.value, seen.costs.draft_next, "run"))
+            verify, overhead = 1.0, 0.0
+            spots = [*spots, Spot("this run, passes alone", seen.alpha.value, seen.costs.draft_next, "run")]
         else:
-            land = landscape(values.v, values.h, lowest_alpha=values.alpha)
+            verify, overhead = values.v, values.h
+        land = landscape(verify, overhead, lowest_alpha=min(spot.alpha for spot in spots))
         with place:
             explore.best_gamma_map(land, spots, published)
+            compare.legend(others)
     with left:
         if seen:
-            explore.curve(
-                "curve", formula=seen.formula, replay=seen.replay, confirmed=seen.confirmed, what_if=line if moved else None, level=seen.level
+            result.curve(seen, "curve", what_if=line if moved else None)
+            promised, passes = numbers.ratio(float(seen.formula.max())), numbers.cost(seen.costs.draft_next)
+            look.note(
+                f"The formula promises {promised} with c {passes}, the draft's pass alone: "
+                "it takes a verify pass for one plain step and the loop for free."
             )
-            promised = numbers.ratio(float(seen.formula.max()))
-            look.note(f"The formula promises {promised}: it takes a verify pass for one plain step and the loop for free.")
         else:
             explore.curve("curve", formula=theory.speedup(values.alpha, GAMMAS, values.c), what_if=line)
             look.note("Dashed: the classical formula. Dotted: the same with your v and h.")

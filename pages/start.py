@@ -23,7 +23,7 @@ measure, show, explore = (column.container(border=True, height="stretch") for co
 with measure:
     st.markdown("**Measure a pair**")
     st.markdown("Two small trained models and their prompts come along. Paste your own prompts on the next page.")
-    look.note("About two minutes on any CPU, no download")
+    look.note("Under two minutes on any CPU, no download")
     if st.button("Measure the demo pair", type="primary", icon=":material/timer:"):
         submit(RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts()))
 with show:
@@ -63,5 +63,6 @@ for run in runs:
         st.page_link(
             page_path("measure"), label=f"**{look.plain(result.pair_name(run))}**", icon=result.STATUS_ICONS[run.status], query_params={"run": run.id}
         )
-        look.note(f"{numbers.when(run.created)}, {look.plain(run.spec.device)}, {len(run.spec.prompts)} prompts, {result.outcome(run)}")
+        count = numbers.counted(len(run.spec.prompts), "prompt")
+        look.note(f"{numbers.when(run.created)}, {look.plain(run.spec.device)}, {count}, {result.outcome(run)}")
 look.next_step("Bring your own prompts, and your own models from disk.", "measure", "Measure")

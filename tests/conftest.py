@@ -48,6 +48,23 @@ def bench(settings: Settings, store: Store) -> Iterator[Bench]:
         yield opened
 
 
+@pytest.fixture
+def app_site(settings: Settings, store: Store, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The pages over this test's store, with a synthetic run in the example's place."""
+    from core import demo
+    from core.ui import desk
+    from tests import synthetic
+
+    run = synthetic.run("example")
+    monkeypatch.setattr(desk, "_open", lambda: (store, bench))
+    monkeypatch.setattr(desk, "settings", lambda: settings)
+    monkeypatch.setattr(desk, "example", lambda: run)
+    monkeypatch.setattr(demo, "prompts", lambda: run.spec.prompts)
+    desk._analysis.clear()
+    yield
+    desk._analysis.clear()
+
+
 def model_folder(folder: Path) -> ModelRef:
     """A folder with a config and one tiny, whole safetensors file."""
     folder.mkdir(parents=True)

@@ -1,7 +1,8 @@
 """A run made of chosen costs and seeded acceptances, so that tests can assert what the pages compute.
 
-Times follow T = both prefills + sum over rounds (verify(k+1) + k draft passes + h + k e), where the first
-round's target pass and first draft pass are the prefills; every cost is a multiple of `PLAIN_S`. For tests only: the product ships no such numbers.
+Times follow T = both prefills + sum over rounds (verify(k+1) + k draft passes + h + k e), where the draft's first
+pass of a round is dearer by `TWO_WIDE`, and the first round's target pass and first draft pass are the prefills;
+every cost is a multiple of `PLAIN_S`. For tests only: the product ships no such numbers.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from core.trace import Lookup, PromptTrace, Tails
 
 PLAIN_S = 0.010
 PREFILL_S, DRAFT_PREFILL_S = 0.030, 0.004
-VERIFY_SLOPE, OVERHEAD, PER_DRAFT = 0.02, 0.10, 0.02
+VERIFY_SLOPE, OVERHEAD, PER_DRAFT, TWO_WIDE = 0.02, 0.10, 0.02, 0.03
 WIDTHS = (1, 2, 3, 4, 5, 6, 7, 9, 13, 21)
 LABELS = {"code": 0.88, "docs": 0.72, "chat": 0.55}
 WORDS = ("def ", "x", " = ", "<b>", "$y$", "\n", "    ", "return ", "a", "&amp;")
@@ -69,9 +70,9 @@ def generation(prompt: PromptTrace, number: int, policy: Policy, block: int, pur
     """One timed call with the chosen costs; `noise` is a factor on the whole."""
     if isinstance(policy, Drafting):
         rounds = walk(prompt, policy)
-        steps = [1 + VERIFY_SLOPE * k + OVERHEAD + k * (c + PER_DRAFT) for _, k in rounds]
+        steps = [1 + VERIFY_SLOPE * k + OVERHEAD + (TWO_WIDE if k else 0) + k * (c + PER_DRAFT) for _, k in rounds]
         prefills = PREFILL_S + DRAFT_PREFILL_S
-        opening = steps[0] - 1 - VERIFY_SLOPE * rounds[0][1] - (c if rounds[0][1] else 0)
+        opening = steps[0] - 1 - VERIFY_SLOPE * rounds[0][1] - (c + TWO_WIDE if rounds[0][1] else 0)
         total, first = prefills + PLAIN_S * (opening + sum(steps[1:])), prefills + PLAIN_S * opening
         emitted = tuple(n for n, _ in rounds)
     else:
@@ -112,16 +113,25 @@ def _passes(cache_tokens: int, c: float) -> PassTimes:
     return PassTimes(
         cache_tokens=cache_tokens,
         target={width: sample(1 + VERIFY_SLOPE * (width - 1)) for width in WIDTHS},
-        draft={1: sample(c), 2: sample(c)},
+        draft={1: sample(c), 2: sample(c + TWO_WIDE)},
         target_one_s=dict.fromkeys(WIDTHS, PLAIN_S),
         target_one_beside_draft_s={1: PLAIN_S, 2: PLAIN_S},
     )
 
 
-def run(run_id: str = "synthetic", *, c: float = 0.10, prompts: int = 12, tokens: int = 64, best: int = 4, status: str = "done") -> Run:
-    """A finished run whose draft step costs `c` plain steps. `best` is the fixed gamma that was confirmed."""
+def run(
+    run_id: str = "synthetic",
+    *,
+    c: float = 0.10,
+    prompts: int = 12,
+    tokens: int = 64,
+    best: int = 4,
+    status: str = "done",
+    alpha: float | None = None,
+) -> Run:
+    """A finished run whose draft step costs `c` plain steps. `best` is the fixed gamma that was confirmed; `alpha` is for all labels."""
     labels = [list(LABELS)[number % 3] for number in range(prompts)]
-    traces = tuple(trace(LABELS[label], tokens, seed) for seed, label in enumerate(labels))
+    traces = tuple(trace(LABELS[label] if alpha is None else alpha, tokens, seed) for seed, label in enumerate(labels))
     texts = [HARD_PROMPT if number == 0 else f"prompt number {number}" for number in range(prompts)]
     created = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
     return Run(
@@ -179,6 +189,8 @@ def keep(store: Store, run: Run) -> str:
     for index, prompt in enumerate(run.traces):
         store.trace(run_id, index, prompt)
     store.progress(run_id, run.progress)
+    if run.disturbed:
+        store.disturbed(run_id)
     if run.status != "running":
         store.finish(run_id, run.status, run.error)
     return run_id

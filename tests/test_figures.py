@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from core import figures, landscape, maps, theory
+from core import details, figures, landscape, maps, theory
 from core.palette import DARK, LIGHT, Palette
 
 GAMMAS = landscape.GAMMAS
@@ -89,9 +89,10 @@ def test_every_figure_carries_title_and_unit():
     every = [
         figures.curve(LIGHT, GAMMAS, formula=theory.speedup(0.8, GAMMAS, 0.1)),
         figures.ranges(LIGHT, "Ranking", "decode only", rows),
-        figures.survival(LIGHT, np.array([0.8, 0.6]), np.array([0.7, 0.5])),
-        figures.histogram(LIGHT, np.array([0.2, 0.8])),
-        figures.by_position(LIGHT, np.array([0, 8]), np.array([0.7, 0.6]), 0.65),
+        details.survival(LIGHT, np.array([0.8, 0.6]), np.array([0.7, 0.5]), np.array([0.8, 0.75])),
+        details.time_parts(LIGHT, ["a", "b"], np.array([0.1, 0.2]), np.array([0.5, 0.4]), np.array([0.1, 0.1])),
+        details.histogram(LIGHT, np.array([0.2, 0.8])),
+        details.by_position(LIGHT, np.array([0, 8]), np.array([0.7, 0.6]), 0.65),
         maps.best_gamma(LIGHT, land),
         maps.sweep(LIGHT, [1, 2], [0.0, 0.4], np.array([[1.0, 1.1], [0.9, 1.2]])),
     ]

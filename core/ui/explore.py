@@ -22,17 +22,17 @@ def curve(
     confirmed: Sequence[Confirmed] = (),
     what_if: Floats | None = None,
     level: tuple[str, float] | None = None,
+    recommended: int | None = None,
 ) -> None:
     """Speedup against gamma, with its table behind it."""
-    fig = figures.curve(look.palette(), GAMMAS, formula=formula, replay=replay, confirmed=confirmed, what_if=what_if, level=level)
+    fig = figures.curve(
+        look.palette(), GAMMAS, formula=formula, replay=replay, confirmed=confirmed, what_if=what_if, level=level, recommended=recommended
+    )
     main = replay.mid if replay else what_if if what_if is not None else formula
     origin = "replayed" if replay else "what-if" if what_if is not None else "formula"
     best = int(GAMMAS[main.argmax()])
-    look.show(
-        fig,
-        key,
-        f"Speedup against gamma 1 to 20. The {origin} curve is best at gamma {best} with {main.max():.2f}x; the formula says {formula.max():.2f}x.",
-    )
+    says = f"The {origin} curve is best at gamma {best} with {main.max():.2f}x; the formula says {formula.max():.2f}x."
+    look.show(fig, key, f"Speedup against gamma 1 to 20. {says}{f' Recommended: gamma {recommended}.' if recommended else ''}")
     table = pd.DataFrame({"gamma": GAMMAS, "formula": formula})
     if replay:
         table["replay"] = replay.mid

@@ -19,12 +19,20 @@ WORDS: dict[Stage, str] = {
     "confirming": "Confirming the best settings by real runs",
     "done": "Done",
 }
-COUNTED: dict[Stage, str] = {"plain": "prompt", "draft": "prompt", "confirming": "run", "calibrating": "run"}
+COUNTED: dict[Stage, str] = {"plain": "prompt", "draft": "prompt", "timing": "step", "calibrating": "comparison", "confirming": "prompt"}
+"""What the steps of a stage are; stages that are not here show no count."""
 
 
 @st.fragment(run_every=1.0)
 def watch(run_id: str) -> None:
-    """The live state; when the run has ended the whole page starts over."""
+    """The live state; when the run has ended the whole page starts over. Reruns of a fragment do not pass the router, so errors are told here."""
+    try:
+        _watch(run_id)
+    except DraftgaugeError as error:
+        st.error(look.plain(str(error)), icon=":material/error:")
+
+
+def _watch(run_id: str) -> None:
     store, bench = desk()
     run = store.get(run_id)
     if run.status not in ALIVE:
@@ -34,10 +42,7 @@ def watch(run_id: str) -> None:
     else:
         _running(run)
     if st.button("Cancel", icon=":material/stop_circle:", key="cancel_run", help="What was measured so far is kept."):
-        try:
-            bench.cancel(run_id)
-        except DraftgaugeError as error:
-            st.error(look.plain(str(error)))
+        bench.cancel(run_id)
     look.note("You can close this page; the run goes on, and this address leads back to it.")
 
 
@@ -47,12 +52,21 @@ def _waiting(position: int | None) -> None:
 
 
 def _running(run: Run) -> None:
-    progress = run.progress
+    progress, behind = run.progress, _so_far(run)
     elapsed_s = (datetime.now(UTC) - run.started).total_seconds() if run.started else 0.0
-    count = f", {COUNTED.get(progress.stage, 'step')} {min(progress.done + 1, progress.total)} of {progress.total}" if progress.total > 1 else ""
-    st.progress(min(1.0, progress.fraction), f"**{WORDS[progress.stage]}**{count}")
-    look.note(f"{numbers.duration(elapsed_s)} so far{_remaining(elapsed_s, progress.fraction)}. Please keep the machine quiet: it is being timed.")
+    word = COUNTED.get(progress.stage)
+    count = f", {word} {min(progress.done + 1, progress.total)} of {progress.total}" if word and progress.total > 1 else ""
+    st.progress(behind, f"**{WORDS[progress.stage]}**{count}")
+    look.note(f"{numbers.duration(elapsed_s)} so far{_remaining(elapsed_s, behind)}. Please keep the machine quiet: it is being timed.")
     st.markdown(_stages(progress.stage))
+
+
+def _so_far(run: Run) -> float:
+    """How much of the whole is behind it, 0..1; never less than was shown before, as when the confirmation goes through the prompts again."""
+    shown, most = st.session_state.get("_progress", ("", 0.0))
+    most = min(1.0, max(run.progress.fraction, most if shown == run.id else 0.0))
+    st.session_state["_progress"] = (run.id, most)
+    return most
 
 
 def _remaining(elapsed_s: float, fraction: float) -> str:

@@ -13,10 +13,19 @@ def interval(bounds: tuple[float, float] | None) -> str:
     return f"[{bounds[0]:.2f}, {bounds[1]:.2f}]" if bounds else ""
 
 
-def percent_off(value: float) -> str:
-    """How far a speedup is from plain, in words: 4 % slower."""
-    change = max(1, round(abs(value - 1) * 100))
-    return f"{change} % {'faster' if value > 1 else 'slower'}"
+def speed(value: float) -> str:
+    """A speedup in words that cannot be read as "so much more": 1.29x the speed of plain."""
+    return f"{ratio(value)} the speed of plain"
+
+
+def cost(value: float) -> str:
+    """A price in plain target steps, with a third decimal where two would say too little: 0.11, 0.008."""
+    return f"{value:.3f}" if 0 < value < 0.01 else f"{value:.2f}"
+
+
+def counted(number: int, word: str) -> str:
+    """A count with its word: 1 prompt, 12 prompts."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def milliseconds(seconds: float) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 from core import demo, prompts
 from core.errors import DraftgaugeError, InvalidInput
 from core.runs import Prompt
-from core.ui import look
+from core.ui import look, numbers
 from core.ui.desk import desk
 
 TEXT, DRAFT = "pasted_prompts", "draft"
@@ -63,7 +63,7 @@ def count(found: Sequence[Prompt]) -> str:
     for prompt in found:
         labels[prompt.label or "no label"] = labels.get(prompt.label or "no label", 0) + 1
     kinds = ", ".join(f"{number} {look.plain(label)}" for label, number in labels.items())
-    return f"{len(found)} prompt{'s' if len(found) != 1 else ''}{f': {kinds}' if set(labels) != {'no label'} else ''}"
+    return f"{numbers.counted(len(found), 'prompt')}{f': {kinds}' if set(labels) != {'no label'} else ''}"
 
 
 def _save(draft_id: str) -> None:

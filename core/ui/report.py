@@ -9,6 +9,7 @@ from core.analysis import Analysis, Unfinished, sentence_case
 from core.policies import Drafting, Policy, describe
 from core.replay import rounds_of
 from core.runs import Run
+from core.timing import LoopCosts
 from core.ui import look, numbers, result, tokens
 
 
@@ -19,9 +20,6 @@ def show(analysis: Analysis | Unfinished) -> None:
         unfinished(analysis)
     else:
         result.headline(analysis)
-        result.ended_early(run)
-    if run.disturbed:
-        look.note(":material/warning: Something else used the machine while this run was timed; the times are less certain than usual.")
     if isinstance(analysis, Analysis):
         six_figures(analysis)
         st.space("small")
@@ -29,7 +27,7 @@ def show(analysis: Analysis | Unfinished) -> None:
         if isinstance(analysis.advice.policy, Drafting):
             who_wrote_what(run, analysis.advice.policy)
         _per_prompt(analysis)
-    provenance(run)
+    provenance(run, analysis.costs if isinstance(analysis, Analysis) else None)
 
 
 def six_figures(analysis: Analysis) -> None:
@@ -37,9 +35,12 @@ def six_figures(analysis: Analysis) -> None:
     costs, alpha, advice = analysis.costs, analysis.alpha, analysis.advice
     gamma = advice.policy.limit if isinstance(advice.policy, Drafting) and not analysis.level else analysis.best_fixed
     verify, step_s = float(costs.verify_up_to(gamma)[gamma]), costs.plain_step_s
+    passes, loop = f"draft pass d1 {numbers.cost(costs.draft_next)}", f"loop e {numbers.cost(costs.token_overhead)}"
+    fitted = "Fitted to short real runs."
+    positions = numbers.counted(alpha.tokens, "answer position")
 
-    def ms(ratio: float) -> str:
-        return numbers.milliseconds(ratio * step_s)
+    def price(label: str, value: float, meaning: str) -> look.Fact:
+        return look.Fact(label, numbers.cost(value), numbers.milliseconds(value * step_s), "measured", meaning)
 
     look.fact_row(
         [
@@ -48,24 +49,12 @@ def six_figures(analysis: Analysis) -> None:
                 f"{alpha.value:.2f}",
                 numbers.interval(alpha.for_traffic),
                 "replayed",
-                f"Mean chance that a drafted token is accepted, over {alpha.tokens:,} answer positions.",
+                f"Mean chance that a drafted token is accepted, over {positions}.",
             ),
-            look.Fact("c, draft step", f"{costs.draft_next:.2f}", ms(costs.draft_next), "measured", "One draft step / one plain target step."),
-            look.Fact(f"v({gamma + 1}), verify", f"{verify:.2f}", ms(verify), "measured", f"Target pass over {gamma + 1} tokens / one plain step."),
-            look.Fact(
-                "h, per round",
-                f"{costs.round_overhead:.2f}",
-                ms(costs.round_overhead),
-                "measured",
-                "What else a round costs / one plain step. Fitted to short real runs.",
-            ),
-            look.Fact(
-                "e, per draft",
-                f"{costs.token_overhead:.2f}",
-                ms(costs.token_overhead),
-                "measured",
-                "What else a drafted token costs / one plain step. Fitted to short real runs.",
-            ),
+            price("c, drafted token", costs.c, f"One drafted token inside the loop / one plain target step: {passes} + {loop}."),
+            price(f"v({gamma + 1}), verify", verify, f"Target pass over {gamma + 1} tokens / one plain target step."),
+            price("h, rest of a round", costs.overhead, f"A round beside verify and c per token / one plain target step. {fitted}"),
+            price("e, part of c", costs.token_overhead, f"The loop's share of one drafted token / one plain target step. {fitted}"),
             look.Fact(
                 "plain step",
                 numbers.milliseconds(step_s),
@@ -104,14 +93,10 @@ def by_label(analysis: Analysis) -> None:
         {"Prompts": "%d", "alpha": "%.2f", "Speedup": "%.2fx"},
         {"Prompts": 70, "alpha": 70, "Speedup": 80},
     )
+    look.note(f"Predicted for {describe(analysis.advice.policy)} {look.ORIGINS['replayed']}")
     losing = table.loc[table["Speedup"] < 1, "Label"].tolist()
     if losing:
-        look.note(
-            f"{look.plain(', '.join(losing)).capitalize()} would be slower with {describe(analysis.advice.policy)}. "
-            "Serve such prompts without a draft where you can tell them apart."
-        )
-    else:
-        look.note(f"Predicted for {describe(analysis.advice.policy)} {look.ORIGINS['replayed']}")
+        look.note(f"Slower than plain: {look.plain(', '.join(losing))}. Serve such prompts without a draft where you can tell them apart.")
 
 
 def who_wrote_what(run: Run, policy: Policy) -> None:
@@ -160,7 +145,7 @@ def _per_prompt(analysis: Analysis) -> None:
 def unfinished(found: Unfinished) -> None:
     """A run without times: why, what is known already, and what is kept."""
     look.headline("No speedup from this run", look.plain(found.missing))
-    result.ended_early(found.run)
+    result.cautions(found.run)
     if found.alpha:
         bounds = numbers.interval(found.alpha.for_traffic)
         meaning = "Mean chance that a drafted token is accepted, over the prompts that were traced."
@@ -168,24 +153,43 @@ def unfinished(found: Unfinished) -> None:
             look.fact_row([look.Fact("alpha, acceptance", f"{found.alpha.value:.2f}", bounds, "replayed", meaning)])
 
 
-def provenance(run: Run) -> None:
-    """Everything needed to repeat the run, or to distrust it."""
-    with st.expander("Provenance: versions, device, settings, quiet timing"):
-        spec, where = run.spec, run.environment
-        rows = [("Run", run.id), ("Status", run.status), ("Created", numbers.when(run.created))]
-        if run.started and run.finished:
-            rows.append(("Took", numbers.duration((run.finished - run.started).total_seconds())))
-        rows += [("Target", spec.target.name), ("Draft", spec.draft.name), ("Device", spec.device), ("Number format", spec.dtype)]
-        rows += [("Most new tokens", str(spec.max_new_tokens)), ("Seed", str(spec.seed)), ("Disturbed while timed", "yes" if run.disturbed else "no")]
-        if where:
-            rows += [
-                ("Device name", where.device_name), ("Platform", where.platform), ("Threads", str(where.threads)), ("Attention", where.attention),
-                ("Python, torch, transformers", f"{where.python}, {where.torch}, {where.transformers}"),
-                ("scikit-learn", "present: the library adapts its threshold" if where.scikit_learn else "absent"),
-                ("Target size", f"{numbers.millions(where.target_parameters)} parameters, {where.target_layers} layers"),
-                ("Draft size", f"{numbers.millions(where.draft_parameters)} parameters, {where.draft_layers} layers"),
-            ]  # fmt: skip
-        same = [g for g in run.generations if g.equal is not None]
-        if same:
-            rows.append(("Assisted answers equal to plain", f"{sum(bool(g.equal) for g in same)} of {len(same)}"))
-        look.table(pd.DataFrame(rows, columns=["What", "Value"]), "How this run was measured")
+def provenance(run: Run, costs: LoopCosts | None = None) -> None:
+    """Everything needed to repeat the run, or to distrust it; with `costs` the fit behind c and h."""
+    with st.expander("Provenance: versions, device, settings, quiet timing, fit"):
+        look.table(pd.DataFrame(_settings(run), columns=["What", "Value"]), "How this run was measured")
+        if costs:
+            st.markdown("**What c and h are made of**")
+            look.table(pd.DataFrame(_fit(costs), columns=["What", "Value", "Unit", "Known by"]), "The parts of c and h as timed and fitted")
+
+
+def _settings(run: Run) -> list[tuple[str, str]]:
+    spec, where = run.spec, run.environment
+    rows = [("Run", run.id), ("Status", run.status), ("Created", numbers.when(run.created))]
+    if run.started and run.finished:
+        rows.append(("Took", numbers.duration((run.finished - run.started).total_seconds())))
+    rows += [("Target", spec.target.name), ("Draft", spec.draft.name), ("Device", spec.device), ("Number format", spec.dtype)]
+    rows += [("Most new tokens", str(spec.max_new_tokens)), ("Seed", str(spec.seed)), ("Disturbed while timed", "yes" if run.disturbed else "no")]
+    if where:
+        rows += [
+            ("Device name", where.device_name), ("Platform", where.platform), ("Threads", str(where.threads)), ("Attention", where.attention),
+            ("Python, torch, transformers", f"{where.python}, {where.torch}, {where.transformers}"),
+            ("scikit-learn", "present: the library adapts its threshold" if where.scikit_learn else "absent"),
+            ("Target size", f"{numbers.millions(where.target_parameters)} parameters, {where.target_layers} layers"),
+            ("Draft size", f"{numbers.millions(where.draft_parameters)} parameters, {where.draft_layers} layers"),
+        ]  # fmt: skip
+    if assisted := result.assisted(run):
+        rows.append(("Assisted answers equal to plain", f"{len(assisted) - len(result.differing(run))} of {len(assisted)}"))
+    return rows
+
+
+def _fit(costs: LoopCosts) -> list[tuple[str, str, str, str]]:
+    """d1 + e = c, and the loop's round + d2 - d1 = h."""
+    error = "not known" if costs.calibration_error is None else f"{costs.calibration_error:.1%}"
+    return [
+        ("d1, the draft's pass over one token", f"{costs.draft_next:.4f}", "plain steps", "timed alone"),
+        ("d2, the draft's first pass of a round, two tokens wide", f"{costs.draft_first:.4f}", "plain steps", "timed alone"),
+        ("e, the loop per drafted token; c = d1 + e", f"{costs.token_overhead:.4f}", "plain steps", "fitted to calibration runs"),
+        ("the loop per round; h = this + d2 - d1", f"{costs.round_overhead:.4f}", "plain steps", "fitted to calibration runs"),
+        ("calibration error, one standard deviation", error, "of a run's time", "one gamma left out"),
+        ("calibration runs left out", str(costs.mismatched), "runs", "their rounds differ from the replay"),
+    ]

@@ -3,9 +3,10 @@
 import streamlit as st
 
 from core.analysis import Analysis, Unfinished, sentence_case
-from core.policies import Drafting, Policy, TransformersDefault, describe
+from core.figures import Floats
+from core.policies import Drafting, Plain, Policy, TransformersDefault, describe
 from core.recommend import Recommendation
-from core.runs import Run, Status
+from core.runs import Generation, Run, Status
 from core.ui import desk, explore, look, numbers
 
 STATUS_ICONS: dict[Status, str] = {
@@ -27,7 +28,8 @@ def pair_header(run: Run, note: str = "") -> None:
     """One line that says whose numbers these are; the same on every page."""
     spec = run.spec
     device = run.environment.device_name if run.environment else spec.device
-    facts = f"{look.plain(device)}, {spec.dtype}, greedy. {len(spec.prompts)} prompts, at most {spec.max_new_tokens} tokens each."
+    size = f"{numbers.counted(len(spec.prompts), 'prompt')}, at most {numbers.counted(spec.max_new_tokens, 'token')} each."
+    facts = f"{look.plain(device)}, {spec.dtype}, greedy. {size}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         target = f":blue-badge[:material/neurology: target {look.plain(spec.target.name)}]"
         draft = f":green-badge[:material/edit: draft {look.plain(spec.draft.name)}]"
@@ -37,12 +39,13 @@ def pair_header(run: Run, note: str = "") -> None:
 def sentence(advice: Recommendation) -> str:
     """The verdict in one line, for a headline."""
     if advice.verdict == "undecided":
-        needed = f": about {advice.prompts_needed} more prompts" if advice.prompts_needed else ""
+        needed = f": about {numbers.counted(advice.prompts_needed, 'more prompt')}" if advice.prompts_needed else ""
         return f"Not decided yet{needed}"
+    speed = numbers.speed(advice.speedup)
     if advice.verdict == "leave_off":
-        change = numbers.percent_off(advice.speedup)
-        return f"Leave drafting off: the best setting is {f'only {change}' if advice.speedup > 1 else f':orange[{change}]'}"
-    return f"{instruction(advice.policy)}: :green[{numbers.ratio(advice.speedup)} faster]{'' if advice.confirmed else ', predicted'}"
+        slower = round(advice.speedup, 2) < 1
+        return f"Leave drafting off: the best setting reaches {f':orange[{speed}]' if slower else f'only {speed}'}"
+    return f"{instruction(advice.policy)}: :green[{speed}]{'' if advice.confirmed else ', predicted'}"
 
 
 def instruction(policy: Policy) -> str:
@@ -77,14 +80,54 @@ def facts(analysis: Analysis) -> str:
     return " ".join(parts)
 
 
+def reasons(analysis: Analysis) -> str:
+    """Why this answer, beyond what the facts say: the traffic, the runner-up, what was not tried."""
+    return look.plain(" ".join(analysis.advice.reasons[1:]).replace("+-", "±"))
+
+
 def headline(analysis: Analysis) -> None:
-    """The page's one sentence with its facts."""
-    look.headline(sentence(analysis.advice), facts(analysis))
+    """The page's one sentence with its facts and reasons, then what speaks against trusting them."""
+    look.headline(sentence(analysis.advice), f"{facts(analysis)}\n\n:small[:gray[{reasons(analysis)}]]")
+    cautions(analysis.run)
 
 
-def curve(analysis: Analysis, key: str) -> None:
-    """The curve of a run: formula, replay, confirmed."""
-    explore.curve(key, formula=analysis.formula, replay=analysis.replay, confirmed=analysis.confirmed, level=analysis.level)
+def cautions(run: Run) -> None:
+    """What a reader must know before the numbers: a run that ended early, other texts in float32, a busy machine; nothing when all is well."""
+    ended_early(run)
+    different = run.spec.dtype == "float32" and differing(run)
+    if different:
+        first = different[0]
+        where = f"prompt {first.prompt + 1}" if first.first_difference is None else f"token {first.first_difference + 1} of prompt {first.prompt + 1}"
+        st.warning(
+            f"**Assisted answers that differ from plain decoding: {len(different)} of {len(assisted(run))}.** In float32 all should be equal. "
+            f"The first is at {where}, with {look.plain(describe(first.policy))}. Do not rely on equal texts before you know why.",
+            icon=":material/difference:",
+        )
+    if run.disturbed:
+        look.note(":material/warning: Something else used the machine while this run was timed; the times are less certain than usual.")
+
+
+def assisted(run: Run) -> list[Generation]:
+    """The real runs with a draft or prompt lookup whose answer was compared with the plain one."""
+    return [g for g in run.generations if g.equal is not None and not isinstance(g.policy, Plain)]
+
+
+def differing(run: Run) -> list[Generation]:
+    """The assisted answers that are not equal to the plain ones."""
+    return [g for g in assisted(run) if not g.equal]
+
+
+def curve(analysis: Analysis, key: str, what_if: Floats | None = None) -> None:
+    """The curve of a run: formula, replay, confirmed, the recommended gamma, and what-if values."""
+    explore.curve(
+        key,
+        formula=analysis.formula,
+        replay=analysis.replay,
+        confirmed=analysis.confirmed,
+        what_if=what_if,
+        level=analysis.level,
+        recommended=analysis.recommended,
+    )
 
 
 def verdict_card(analysis: Analysis) -> None:
@@ -99,7 +142,7 @@ def verdict_card(analysis: Analysis) -> None:
             look.Fact("Acceptance", f"{alpha.value:.2f}", numbers.interval(alpha.for_traffic)),
         ]
     )
-    look.note(look.plain(" ".join(analysis.advice.reasons[1:]).replace("+-", "±")))
+    look.note(reasons(analysis))
 
 
 def outcome(run: Run) -> str:
@@ -121,6 +164,7 @@ def ended_early(run: Run) -> None:
     words = {"failed": "This run failed", "cancelled": "This run was cancelled", "interrupted": "This run was interrupted"}
     if run.status not in words:
         return
-    kept = f"{len(run.traces)} of {len(run.spec.prompts)} prompts were traced and {len(run.generations)} timed generations are kept."
+    timed = numbers.counted(len(run.generations), "timed generation")
+    kept = f"Kept: traces of {len(run.traces)} of {numbers.counted(len(run.spec.prompts), 'prompt')}, {timed}."
     reason = f" {look.plain(run.error)}" if run.error else ""
     st.warning(f"**{words[run.status]}.**{reason} {kept}", icon=STATUS_ICONS[run.status])

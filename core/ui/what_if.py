@@ -51,7 +51,7 @@ def sliders(start: Costs, subject: str) -> Costs:
     with columns[0]:
         alpha = st.slider("alpha, acceptance", *LIMITS["alpha"], step=0.01, key="alpha", bind="query-params")
     with columns[1]:
-        c = st.slider("c, one draft step", *LIMITS["c"], step=0.001, format="%.3f", key="c", bind="query-params")
+        c = st.slider("c, drafted token", *LIMITS["c"], step=0.001, format="%.3f", key="c", bind="query-params")
     with columns[2]:
         v = st.slider("v, verify pass", *LIMITS["v"], step=0.01, key="v", bind="query-params")
     with columns[3]:
@@ -81,4 +81,4 @@ def words(best: theory.BestGamma) -> tuple[str, str]:
     if not best.gamma:
         return "What if: leave drafting off, :orange[nothing beats plain]", quiet
     tokens = "1 token" if best.gamma == 1 else f"{best.gamma} tokens"
-    return f"What if: draft {tokens} at a time, :green[{numbers.ratio(float(best.speedup))} faster]", quiet
+    return f"What if: draft {tokens} at a time, :green[{numbers.speed(float(best.speedup))}]", quiet

@@ -3,11 +3,11 @@
 import pandas as pd
 import streamlit as st
 
-from core import figures, maps, predict, theory, translate
-from core.analysis import SWEEP_LIMITS, Analysis, accepted_shares, alpha_by_position, sentence_case, together
+from core import details, maps, predict, theory, translate
+from core.analysis import SWEEP_LIMITS, Analysis, accepted_shares, alpha_by_position, conditional_acceptance, sentence_case, together
 from core.errors import InvalidInput
 from core.figures import Floats
-from core.policies import Drafting, FixedGamma, describe
+from core.policies import FixedGamma, describe
 from core.ui import look, report
 
 SURVIVAL_GAMMA = 8
@@ -34,13 +34,25 @@ def _survival(analysis: Analysis) -> None:
     policy = FixedGamma(SURVIVAL_GAMMA)
     rounds = together(analysis.rounds(policy))
     replayed = rounds.survival
+    if not len(replayed):
+        look.note("No round drafted anything: the answers are too short.")
+        return
     k = pd.RangeIndex(1, len(replayed) + 1)
     formula: Floats = analysis.alpha.value ** k.to_numpy(dtype=float)
-    fig = figures.survival(look.palette(), replayed, formula)
-    ends = f"{replayed[0]:.0%} reach 1, {replayed[-1]:.0%} reach {len(replayed)}"
-    look.show(fig, "survival", f"Share of rounds with at least k accepted drafts at gamma {SURVIVAL_GAMMA}: {ends}.")
-    table = pd.DataFrame({"k": k, "replay": replayed * 100, "formula": formula * 100})
-    look.behind("The rounds as a table", table, "Share of rounds with at least k accepted", {"replay": "%.0f %%", "formula": "%.0f %%"})
+    conditional = conditional_acceptance(analysis.run, policy)
+    fig = details.survival(look.palette(), replayed, formula, conditional)
+    ends = f"{replayed[0]:.0%} accept at least 1, {replayed[-1]:.0%} at least {len(replayed)}"
+    look.show(
+        fig,
+        "survival",
+        f"Of the rounds that drafted at least k tokens at gamma {SURVIVAL_GAMMA}, the share that accepted at least k: {ends}. "
+        f"Of the drafts at place k that were examined, the share accepted: {conditional[0]:.0%} at 1, {conditional[-1]:.0%} at {len(conditional)}.",
+    )
+    table = pd.DataFrame({"k": k, "rounds": rounds.reached, "survival": replayed * 100, "formula": formula * 100, "conditional": conditional * 100})
+    percent = dict.fromkeys(("survival", "formula", "conditional"), "%.0f %%")
+    look.behind(
+        "The rounds as a table", table, "Of the rounds that drafted at least k tokens, the share that accepted at least k", {"rounds": "%d"} | percent
+    )
     here = rounds.tokens_per_round
     even = float(theory.tokens_per_round(analysis.alpha.value, SURVIVAL_GAMMA))
     word = "overstates" if even > here else "understates"
@@ -54,7 +66,11 @@ def _other_words(analysis: Analysis) -> None:
     """One setting under the names and definitions of other tools."""
     st.markdown("**In other tools' words**")
     policy = analysis.advice.policy
-    words = translate.in_other_words(together(analysis.rounds(policy)), analysis.alpha.value)
+    try:
+        words = translate.in_other_words(together(analysis.rounds(policy)), analysis.alpha.value)
+    except InvalidInput as error:
+        st.markdown(look.plain(str(error)))
+        return
     rows = [(word.tool, word.name, _said(word), word.definition) for word in words]
     look.table(
         pd.DataFrame(rows, columns=["Tool", "Name", "Value", "Definition"]),
@@ -77,8 +93,8 @@ def _sweep(analysis: Analysis) -> None:
     except InvalidInput as error:
         st.markdown(look.plain(str(error)))
         return
-    row, column = divmod(int(speedup.argmax()), speedup.shape[1])
-    best = Drafting(SWEEP_LIMITS[column], threshold=predict.THRESHOLDS[row])
+    best = analysis.best_of_sweep
+    assert best is not None
     fig = maps.sweep(look.palette(), SWEEP_LIMITS, predict.THRESHOLDS, speedup)
     look.show(fig, "sweep", f"Replayed speedup for every limit and confidence threshold, best {speedup.max():.2f}x for {describe(best)}.")
     look.note(
@@ -94,13 +110,13 @@ def _positions(analysis: Analysis) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         start, alpha = alpha_by_position(analysis.run)
-        fig = figures.by_position(look.palette(), start.astype(int), alpha, analysis.alpha.value)
+        fig = details.by_position(look.palette(), start.astype(int), alpha, analysis.alpha.value)
         look.show(fig, "by_position", f"Mean acceptance in blocks of eight answer tokens, from {alpha.min():.2f} to {alpha.max():.2f}.")
         look.table(pd.DataFrame({"from token": start, "alpha": alpha}), "Acceptance by position", {"from token": "%d", "alpha": "%.2f"}, height=220)
     with right:
         policy = analysis.advice.policy
         share = accepted_shares(together(analysis.rounds(policy)))
-        fig = figures.histogram(look.palette(), share)
+        fig = details.histogram(look.palette(), share)
         look.show(fig, "histogram", f"Share of rounds that accepted 0, 1, 2 and more drafts under {describe(policy)}.")
         look.table(
             pd.DataFrame({"accepted": range(len(share)), "rounds": share * 100}), "Rounds by accepted drafts", {"rounds": "%.0f %%"}, height=220
@@ -121,6 +137,7 @@ def how_to_read() -> None:
             "says what that gains: teal faster, orange slower. Right of the red line drafting does not pay.\n\n"
             "**Two intervals.** *On these prompts* holds the noise of timing and calibration. *For traffic like these* also holds that other "
             "prompts of the same kind would differ; with few prompts it is wide, and more prompts narrow it.\n\n"
-            "**Words.** alpha: chance that a drafted token is accepted. c: one draft step, v: the target's check of several tokens, h: the rest of a "
-            "round, e: the rest per drafted token; all divided by one plain target step."
+            "**Words.** alpha: chance that a drafted token is accepted. c: one drafted token inside the loop, that is the draft's pass d1 and e, the "
+            "loop's share. v: the target's check of several tokens. h: the rest of a round. All divided by one plain target step. The classical "
+            "formula knows neither e, v nor h: its c is d1, as one would time single steps."
         )

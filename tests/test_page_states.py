@@ -1,0 +1,246 @@
+"""The states of a run that are easy to forget: short, lucky, hopeless, stopped anywhere, wrong, hostile."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+from streamlit.testing.v1 import AppTest
+
+from core.policies import Plain
+from core.runs import Generation, ModelRef, Prompt, Run
+from core.store import Store
+from core.trace import Lookup, PromptTrace
+from core.ui import desk, numbers, result
+from tests import jobs, synthetic
+from tests.apps import metric, ok, open_page, texts
+from tests.benches import under_way
+
+pytestmark = pytest.mark.usefixtures("app_site")
+BOTH = pytest.mark.parametrize("name", ["measure", "gamma"])
+GITHUB = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+IMAGE = "![x](http://host/a.png)"
+HOSTILE = (f"\n\n{IMAGE}", f"`\n\n{IMAGE}\n\n`", "<img src='http://host/a.png'>", "&lt;b&gt;\n# heading", "    four spaces", "**x** $y$ :red[z]")
+
+
+def policies(app: AppTest) -> dict[str, dict[str, object]]:
+    table = next(frame.value for frame in app.dataframe if "Utilisation" in frame.value)
+    return {row["Policy"]: row for row in table.to_dict("records")}
+
+
+def without_confirmation(run: Run, kept: int = 0) -> Run:
+    """A run that was stopped when `kept` of its prompts were confirmed."""
+    generations = tuple(g for g in run.generations if g.purpose != "confirmation" or g.prompt < kept)
+    return run.model_copy(update={"generations": generations})
+
+
+@BOTH
+def test_one_prompt_says_how_many_more_are_needed(store: Store, name: str):
+    app = open_page(name, run=synthetic.keep(store, synthetic.run(prompts=1)))
+    assert app.title[0].value == "Not decided yet: about 7 more prompts"
+    assert "1 prompt, at most 64 tokens each" in texts(app)
+    assert "too few prompts for an interval" in texts(app)
+
+
+@BOTH
+def test_one_token_is_nothing_to_decode(store: Store, name: str):
+    shown = texts(open_page(name, run=synthetic.keep(store, synthetic.run(prompts=1, tokens=1))))
+    assert "No speedup from this run" in shown
+    assert "Measure with more new tokens" in shown
+
+
+def test_two_tokens_have_a_page_with_what_they_tell(store: Store):
+    app = open_page("gamma", run=synthetic.keep(store, synthetic.run(prompts=1, tokens=2)))
+    assert app.title[0].value == "Not decided yet: about 7 more prompts"
+    assert policies(app)["Fixed gamma 1"]["Tokens per round"] in (1.0, 2.0)
+
+
+@BOTH
+def test_nothing_accepted_is_leave_it_off(store: Store, name: str):
+    app = open_page(name, run=synthetic.keep(store, synthetic.run(alpha=0.0, best=1)))
+    assert app.title[0].value.startswith("Leave drafting off: the best setting reaches :orange[0.")
+    if name == "measure":
+        assert metric(app, "alpha, acceptance") == "0.00"
+    else:
+        assert policies(app)["Fixed gamma 1"]["Utilisation"] == 0
+
+
+@BOTH
+def test_everything_accepted_takes_the_longest_drafts(store: Store, name: str):
+    app = open_page(name, run=synthetic.keep(store, synthetic.run(alpha=1.0, best=12)))
+    assert "the speed of plain" in app.title[0].value
+    if name == "measure":
+        assert metric(app, "alpha, acceptance") == "1.00"
+    else:
+        assert policies(app)["Fixed gamma 12"]["Utilisation"] == 100
+
+
+def test_a_setting_that_drafts_nothing_has_no_numbers_of_other_tools(store: Store):
+    """Where every draft is wrong, the cheapest setting is a prompt lookup that never finds anything."""
+    run = without_confirmation(synthetic.run(alpha=0.0))
+    silent = tuple(dataclasses.replace(trace, lookup={2: nothing_found(trace)}) for trace in run.traces)
+    app = open_page("gamma", run=synthetic.keep(store, run.model_copy(update={"traces": silent})))
+    assert "Leave drafting off" in app.title[0].value
+    assert "Nothing was drafted under this policy" in texts(app)
+    assert "Oracle" in policies(app), "the rest of the page is there"
+
+
+@BOTH
+def test_cancelled_before_timing_keeps_alpha(store: Store, name: str):
+    early = synthetic.run(status="cancelled").model_copy(update={"generations": (), "passes": (), "draft_prefill_s": ()})
+    app = open_page(name, run=synthetic.keep(store, early))
+    assert "This run was cancelled" in texts(app)
+    assert app.title[0].value == "No speedup from this run"
+    assert metric(app, "alpha, acceptance") == "0.72"
+
+
+@BOTH
+def test_cancelled_before_confirmation_is_only_predicted(store: Store, name: str):
+    app = open_page(name, run=synthetic.keep(store, without_confirmation(synthetic.run(status="cancelled"))))
+    assert app.title[0].value.endswith(", predicted")
+    assert "This run was cancelled" in texts(app)
+    assert ":green-badge[:material/verified: confirmed]" not in texts(app)
+
+
+@BOTH
+def test_cancelled_during_confirmation_says_so(store: Store, name: str):
+    app = open_page(name, run=synthetic.keep(store, without_confirmation(synthetic.run(status="cancelled"), kept=3)))
+    assert "cut short after 3 prompts" in texts(app)
+    assert "This run was cancelled" in texts(app)
+
+
+@BOTH
+@pytest.mark.parametrize("text", HOSTILE)
+def test_unknown_run_gets_a_sentence_and_a_way_on(name: str, text: str):
+    app = open_page(name, run=text)
+    assert app.title[0].value == "There is no such run here"
+    check_no_markup(app)
+
+
+@BOTH
+def test_other_texts_in_float32_are_a_warning_above_the_figures(store: Store, name: str):
+    app = open_page(name, run=synthetic.keep(store, differing(synthetic.run())))
+    [warning] = app.warning
+    assert "2 of 42" in warning.value
+    assert "token 18 of prompt 3" in warning.value
+    if name == "measure":
+        assert provenance(app)["Assisted answers equal to plain"] == "40 of 42"
+
+
+@BOTH
+def test_other_texts_in_16_bit_are_expected(store: Store, name: str):
+    run = differing(synthetic.run())
+    half = run.model_copy(update={"spec": run.spec.model_copy(update={"dtype": "bfloat16"})})
+    assert not open_page(name, run=synthetic.keep(store, half)).warning
+
+
+def test_plain_runs_are_not_counted_as_assisted():
+    run = synthetic.run()
+    plain = tuple(g.model_copy(update={"equal": isinstance(g.policy, Plain)}) for g in run.generations)
+    counted = run.model_copy(update={"generations": plain})
+    assert len(result.assisted(counted)) == len(result.differing(counted)) == 42
+
+
+@BOTH
+def test_a_disturbed_run_says_so(store: Store, name: str):
+    run_id = synthetic.keep(store, synthetic.run().model_copy(update={"disturbed": True}))
+    assert "Something else used the machine" in texts(open_page(name, run=run_id))
+
+
+@BOTH
+def test_reasons_stand_under_the_facts(store: Store, name: str):
+    shown = texts(open_page(name, run=synthetic.keep(store, synthetic.run()))).replace("\\", "")
+    assert "faster than plain throughout" in shown
+    assert "more prompts would narrow it to ±10 %" in shown
+    assert "fixed gamma 4 is 0.7" in shown, "the runner-up, compared on the same prompts"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_labels_and_folder_names_stay_text(store: Store, text: str):
+    run = synthetic.run()
+    prompts = tuple(Prompt(text=prompt.text, label=text) for prompt in run.spec.prompts)
+    spec = run.spec.model_copy(update={"prompts": prompts, "target": ModelRef(source="folder", name=text, path="/models/x")})
+    run_id = synthetic.keep(store, run.model_copy(update={"spec": spec}))
+    for name in ("start", "measure", "gamma"):
+        app = open_page(name, run=run_id)
+        check_no_markup(app)
+        assert any(" ".join(text.split()) in plain_text(str(block.value)) for block in app.markdown) or name == "start"
+
+
+def test_a_losing_label_is_named_as_it_was_written(store: Store):
+    run = synthetic.run(c=0.6, best=1)
+    prompts = tuple(
+        prompt.model_copy(update={"label": {"code": "SQL", "docs": "eBay"}.get(prompt.label, prompt.label)}) for prompt in run.spec.prompts
+    )
+    losing = run.model_copy(update={"spec": run.spec.model_copy(update={"prompts": prompts})})
+    shown = texts(open_page("measure", run=synthetic.keep(store, losing)))
+    assert "Slower than plain: eBay, chat" in shown
+    assert "Predicted for fixed gamma 1 :gray-badge" in shown
+
+
+def test_an_error_while_watching_is_a_sentence(store: Store, bench, spec, monkeypatch: pytest.MonkeyPatch):
+    run_id = bench.submit(spec.model_copy(update={"seed": jobs.SLEEP}))
+    under_way(store, run_id)
+    app = open_page("measure", run=run_id)
+
+    def broken(*_: object) -> None:
+        raise desk.StoreError("The data folder is gone.")
+
+    monkeypatch.setattr(bench, "cancel", broken)
+    next(button for button in app.button if button.label == "Cancel").click()
+    assert "data folder is gone" in ok(app.run()).error[0].value.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.97, "reaches :orange[0.97x the speed of plain]"),
+        (1.0, "reaches only 1.00x the speed of plain"),
+        (0.999, "reaches only 1.00x the speed of plain"),
+    ],
+)
+def test_leaving_it_off_is_said_as_a_ratio(value: float, said: str):
+    found = desk.analyse(synthetic.run(c=0.8, best=1))
+    assert isinstance(found, desk.Analysis)
+    advice = dataclasses.replace(found.advice, speedup=value)
+    assert result.sentence(advice) == f"Leave drafting off: the best setting {said}"
+
+
+def test_numbers_are_written_with_their_words():
+    assert numbers.counted(1, "prompt") == "1 prompt"
+    assert numbers.counted(1200, "prompt") == "1,200 prompts"
+    assert [numbers.cost(value) for value in (0.0, 0.0071, 0.11)] == ["0.00", "0.007", "0.11"]
+
+
+def nothing_found(trace: PromptTrace) -> Lookup:
+    zeros = np.zeros(len(trace.answer), np.int16)
+    return Lookup(zeros, zeros)
+
+
+def differing(run: Run) -> Run:
+    """Two assisted answers differ, the first one in the calibration of prompt 3."""
+    assisted = [g for g in run.generations if not isinstance(g.policy, Plain)]
+    wrong = [assisted[6], assisted[-1]]
+
+    def change(g: Generation) -> Generation:
+        return g.model_copy(update={"equal": False, "first_difference": 17}) if any(g is one for one in wrong) else g
+
+    return run.model_copy(update={"generations": tuple(change(g) for g in run.generations)})
+
+
+def provenance(app: AppTest) -> dict[str, str]:
+    table = next(frame.value for frame in app.dataframe if list(frame.value.columns) == ["What", "Value"])
+    return dict(zip(table["What"], table["Value"], strict=True))
+
+
+def plain_text(markdown: str) -> str:
+    return "".join(child.content for token in GITHUB.parse(markdown) if token.children for child in token.children)
+
+
+def check_no_markup(app: AppTest) -> None:
+    """Nothing that foreign text could have drawn: images, links, headings, HTML, code blocks."""
+    for block in [*app.markdown, *app.error, *app.warning, *app.title]:
+        tokens = GITHUB.parse(str(block.value))
+        inner = {child.type for token in tokens for child in token.children or []}
+        assert not inner & {"image", "link_open", "html_inline"}, block.value
+        assert not {token.type for token in tokens} & {"heading_open", "html_block", "code_block", "fence"}, block.value
