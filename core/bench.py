@@ -57,7 +57,7 @@ class Bench:
     def cancel(self, run_id: str) -> None:
         """Cancel a waiting run at once, or a running one as soon as its worker can stop; what it measured is kept."""
         if not self._store.cancel_queued(run_id):
-            for station in self._stations.values():
+            for station in tuple(self._stations.values()):
                 station.cancel(run_id)
 
     def position(self, run_id: str) -> int | None:
@@ -74,7 +74,7 @@ class Bench:
         """Stop the workers. The running runs become interrupted, the waiting ones wait for the next server."""
         if not self._lock.is_locked:
             return
-        for station in self._stations.values():
+        for station in tuple(self._stations.values()):
             station.close()
         with contextlib.suppress(StoreError):  # the next server does it
             self._store.interrupt_running()

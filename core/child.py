@@ -63,7 +63,7 @@ class Child:
     def send(self, **command: str) -> None:
         """Write one command. A process that has just died cannot take it; `ended` is then called."""
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError, ValueError):  # ValueError: its input is closed already
             self._process.stdin.write(json.dumps(command).encode() + b"\n")
 
     def kill(self) -> None:
@@ -83,9 +83,11 @@ class Child:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         assert self._process.stdin is not None
-        with self._process.stdout as lines:
-            for line in lines:
-                self._said(self, json.loads(line))
-        self._process.wait()
-        self._process.stdin.close()
-        self._ended(self)
+        try:
+            with self._process.stdout as lines:
+                for line in lines:
+                    self._said(self, json.loads(line))
+        finally:
+            self._process.stdin.close()  # should it still run, it ends now
+            self._process.wait()
+            self._ended(self)

@@ -9,6 +9,7 @@ import contextlib
 import queue
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,9 @@ from core.store import Store
 
 CANCEL_PATIENCE_S = 3.0
 """A worker that has not stopped by then hangs in native code and is killed."""
+
+MOST_DEATHS = 2
+"""A run whose worker died so often before it began is not tried again."""
 
 STOP_PATIENCE_S = 2.0
 REMIND_EVERY_S = 0.5
@@ -69,10 +73,14 @@ Event = Said | Ended | Look | Cancel | Tick | Close
 
 @dataclass
 class Job:
-    """The run that was handed to the worker. `verdict` is how it ended, until the store has taken it."""
+    """The run that was handed to the worker. `verdict` is how it ended, until the store has taken it.
+
+    lost: its worker died without saying that it had claimed the run; only the store knows whether it had.
+    """
 
     run_id: str
     claimed: bool = False
+    lost: bool = False
     cancelled_at_s: float | None = None
     verdict: tuple[Status, str] | None = None
 
@@ -86,6 +94,7 @@ class Station:
         self._events: queue.Queue[Event] = queue.Queue()
         self._child: Child | None = None
         self._job: Job | None = None
+        self._deaths: Counter[str] = Counter()
         self._store_failed = False
         self._thread = threading.Thread(target=self._serve, name=f"draftgauge-station-{device}", daemon=True)
         self._thread.start()
@@ -169,9 +178,14 @@ class Station:
         elif not child.ready:
             self._job.verdict = "failed", f"The worker could not start. The end of {log} says why."
         elif not self._job.claimed:
-            self._job = None
+            self._job.lost = True
+            self._deaths[self._job.run_id] += 1
         else:
-            self._job.verdict = "interrupted", f"The worker was killed or crashed; what was measured is kept. The end of {log} may say why."
+            self._job.verdict = self._interrupted()
+
+    def _interrupted(self) -> tuple[Status, str]:
+        log = log_file(self._settings, self._device)
+        return "interrupted", f"The worker was killed or crashed; what was measured is kept. The end of {log} may say why."
 
     def _write(self) -> None:
         """Everything that needs the store. What fails is tried again: a full disk or a lock passes."""
@@ -183,13 +197,27 @@ class Station:
             self._store_failed = True
 
     def _settle(self) -> None:
-        if self._job is None:
+        job = self._job
+        if job is None:
             return
-        if self._job.verdict is not None:
-            self._store.finish(self._job.run_id, *self._job.verdict)
+        if job.lost and job.verdict is None:
+            job.verdict = self._after_death(job)
+        if job.verdict is not None:
+            self._store.finish(job.run_id, *job.verdict)
+            del self._deaths[job.run_id]
+        elif job.claimed:
+            self._store.heartbeat(job.run_id)
+        if job.verdict is not None or job.lost:
             self._job = None
-        elif self._job.claimed:
-            self._store.heartbeat(self._job.run_id)
+
+    def _after_death(self, job: Job) -> tuple[Status, str] | None:
+        """How a run ended whose worker died before a word about it; None when it can be tried again."""
+        if self._store.status(job.run_id) == "running":
+            return self._interrupted()
+        if self._deaths[job.run_id] < MOST_DEATHS:
+            return None
+        log = log_file(self._settings, self._device)
+        return "failed", f"The worker died {MOST_DEATHS} times before it could begin. The end of {log} may say why."
 
     def _hand_out(self) -> None:
         waiting = self._store.queued(self._device) if self._job is None else []

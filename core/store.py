@@ -53,15 +53,15 @@ class Store:
             connection.execute(insert(runs).values(**row, created_s=time.time()))
         return run_id
 
-    def get(self, run_id: str, *, traces: bool = False) -> Run:
-        """One run, with its traces on request. Raises InvalidInput when there is no such run."""
+    def get(self, run_id: str, *, traces: bool = False, results: bool = True) -> Run:
+        """One run, with its traces on request; without `results` only what was asked and how it goes. Raises InvalidInput when there is none."""
         with self._begin() as connection:
             row = connection.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
             if row is None:
                 raise InvalidInput(f"There is no run {run_id}.")
-            measured = connection.execute(select(results.c.kind, results.c.data).where(results.c.run_id == run_id).order_by(results.c.number)).all()
+            measured = _measured(connection, run_id) if results else []
             packed = _packed_traces(connection, run_id) if traces else []
-        return _run(row, [(kind, data) for kind, data in measured], packed)
+        return _run(row, measured, packed)
 
     def status(self, run_id: str) -> Status | None:
         """A run's status, or None when there is no such run."""
@@ -69,10 +69,17 @@ class Store:
             return connection.execute(select(runs.c.status).where(runs.c.id == run_id)).scalar_one_or_none()
 
     def recent(self, limit: int) -> list[Run]:
-        """The newest runs first: what was asked and how it went, without passes, generations and traces."""
+        """The newest runs first: what was asked and how it went, without passes, generations and traces. `unreadable` ones are left out."""
+        return [run for run in self._newest(limit) if run is not None]
+
+    def unreadable(self, limit: int) -> int:
+        """How many of the newest runs are damaged, or of another version."""
+        return sum(run is None for run in self._newest(limit))
+
+    def _newest(self, limit: int) -> list[Run | None]:
         with self._begin() as connection:
             rows = connection.execute(select(runs).order_by(runs.c.number.desc()).limit(limit)).all()
-        return [_run(row, [], []) for row in rows]
+        return [_run_if_readable(row) for row in rows]
 
     def queued(self, device: str | None = None) -> list[str]:
         """Ids of the runs that wait (for one device, or all), the next one first."""
@@ -203,6 +210,12 @@ class Store:
                 connection.execute(insert(results), rows)
 
 
+def _measured(connection: Connection, run_id: str) -> list[tuple[str, str]]:
+    """Kind and JSON of everything reported, in order."""
+    rows = connection.execute(select(results.c.kind, results.c.data).where(results.c.run_id == run_id).order_by(results.c.number)).all()
+    return [(kind, data) for kind, data in rows]
+
+
 def _packed_traces(connection: Connection, run_id: str) -> list[bytes]:
     """Traces up to the first gap, so that their index is the prompt's."""
     rows = connection.execute(select(traces.c.prompt, traces.c.data).where(traces.c.run_id == run_id).order_by(traces.c.prompt)).all()
@@ -229,6 +242,13 @@ def _run(row: Row[Any], measured: Sequence[tuple[str, str]], packed: Sequence[by
         )
     except ValidationError as error:
         raise StoreError(f"Run {row.id} cannot be read: it is damaged, or of another version of Draftgauge.") from error
+
+
+def _run_if_readable(row: Row[Any]) -> Run | None:
+    try:
+        return _run(row, [], [])
+    except StoreError:
+        return None
 
 
 def _date(seconds: float) -> datetime:

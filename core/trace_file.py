@@ -7,6 +7,7 @@ hardly depends on the number of prompts. Strings are kept as UTF-8 JSON.
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ def unpack_traces(data: bytes) -> tuple[PromptTrace, ...]:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays: dict[str, Array] = {name: file[name] for name in file.files}
         return _traces(arrays)
-    except (ValueError, KeyError, EOFError, IndexError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, TypeError, KeyError, IndexError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise StoreError(f"The recorded trace is damaged ({error}). Measure this pair again.") from error
 
 

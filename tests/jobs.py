@@ -13,6 +13,7 @@ from core.policies import Plain
 from core.runs import DeviceInfo, Generation, RunSpec
 from core.settings import Settings
 from core.sink import Sink
+from core.store import Store
 from tests.conftest import random_trace
 
 RESULT = Generation(purpose="answer", block=0, prompt=0, policy=Plain(), tokens=8, total_s=0.5, first_token_s=0.1)
@@ -24,6 +25,19 @@ def devices() -> list[DeviceInfo]:
 
 def no_devices() -> list[DeviceInfo]:
     raise RuntimeError("the driver is missing")
+
+
+def dies_before_claiming() -> list[DeviceInfo]:
+    """A worker that is killed as soon as it is given a run."""
+    Store.claim = lambda self, run_id, host, pid: os._exit(1)
+    return devices()
+
+
+def dies_after_claiming() -> list[DeviceInfo]:
+    """A worker that is killed after it has claimed a run, before it can say so."""
+    claim = Store.claim
+    Store.claim = lambda self, run_id, host, pid: os._exit(int(claim(self, run_id, host, pid)))
+    return devices()
 
 
 def begin(sink: Sink) -> None:

@@ -157,3 +157,15 @@ def test_a_data_folder_that_cannot_be_written_gives_a_sentence(settings: Setting
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
         Bench(settings.model_copy(update={"data": tmp_path / "file"}), store, entry=ENTRY)
+
+
+def test_a_device_may_be_added_while_a_run_is_cancelled(bench: Bench) -> None:
+    """Another page may submit to a new device at that moment."""
+
+    class Slow:
+        def cancel(self, run_id: str) -> None:
+            bench._stations[run_id] = bench._stations["cpu"]
+
+    bench._stations["slow"] = Slow()  # pyright: ignore[reportArgumentType]
+    bench.cancel("another")
+    del bench._stations["slow"], bench._stations["another"]

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from core import station
 from core.bench import Bench
+from core.child import Child, Entry, log_file
 from core.runs import RunSpec
 from core.settings import Settings
 from core.store import Store, open_store
@@ -43,6 +45,39 @@ def test_a_run_that_kills_its_worker_is_not_tried_again(bench: Bench, store: Sto
     run_id, next_id = bench.submit(job(spec, jobs.DIE)), bench.submit(job(spec, jobs.QUICK))
     assert ended(store, next_id).status == "done"
     assert partial(store.get(run_id), "interrupted")
+
+
+def test_a_worker_that_dies_again_and_again_before_it_begins_is_not_started_forever(settings: Settings, store: Store, spec: RunSpec) -> None:
+    with contextlib.closing(Bench(settings, store, entry=Entry("tests.jobs:by_seed", "tests.jobs:dies_before_claiming"))) as bench:
+        run = ended(store, bench.submit(job(spec, jobs.QUICK)))
+    assert run.status == "failed"
+    assert "died 2 times" in run.error
+    assert str(log_file(settings, "cpu")) in run.error
+
+
+def test_a_worker_killed_between_claiming_a_run_and_saying_so_leaves_it_interrupted(settings: Settings, store: Store, spec: RunSpec) -> None:
+    with contextlib.closing(Bench(settings, store, entry=Entry("tests.jobs:by_seed", "tests.jobs:dies_after_claiming"))) as bench:
+        run = ended(store, bench.submit(job(spec, jobs.QUICK)))
+    assert run.status == "interrupted"
+    assert "killed or crashed" in run.error
+
+
+def test_a_command_to_a_worker_that_has_just_ended_is_not_sent(settings: Settings, store: Store) -> None:
+    """Between the end of its output and the word of it, its input is closed already."""
+    gone = threading.Event()
+    child = Child(settings, "cpu", Entry("tests.jobs:by_seed", "tests.jobs:no_devices"), said=lambda *_: None, ended=lambda _: gone.set())
+    assert gone.wait(30)
+    child.send(run="nobody hears this")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_the_end_of_a_worker_is_told_whatever_it_said(settings: Settings, store: Store) -> None:
+    def said(_child: Child, message: dict[str, object]) -> None:
+        raise LookupError(message)
+
+    gone: list[Child] = []
+    child = Child(settings, "cpu", ENTRY, said=said, ended=gone.append)
+    until(lambda: gone == [child])
 
 
 @pytest.mark.parametrize("number", [jobs.SLEEP, jobs.FORWARD])
@@ -154,7 +189,7 @@ def test_a_server_killed_while_its_worker_starts_leaves_no_orphan(settings: Sett
         pid = int(children.split()[0])
         server.send_signal(signal.SIGKILL)
         server.wait()
-        until(lambda: not alive(pid), within_s=2)
+        until(lambda: not alive(pid), within_s=20)  # it notices once its own modules are read
 
 
 def test_closing_ends_the_worker_and_keeps_the_queue(settings: Settings, store: Store, spec: RunSpec) -> None:

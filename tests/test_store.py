@@ -1,12 +1,10 @@
 """The store: what goes in comes out, late writers change nothing, and a bad place gives a sentence."""
 
-import dataclasses
 import sqlite3
 import subprocess
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 from conftest import free_bytes, random_trace, small_disk
 
@@ -17,8 +15,7 @@ from core.runs import DeviceInfo, Environment, Generation, PassTimes, Progress, 
 from core.settings import Settings
 from core.sink import StoreSink, fraction
 from core.store import FILE_NAME, Store, open_store
-from core.trace import PromptTrace
-from core.trace_file import pack_traces, unpack_traces
+from tests.test_trace_file import same
 
 ENVIRONMENT = Environment(
     host="here", device="cpu", device_name="CPU", platform="Linux", python="3.11", torch="2", transformers="5", dtype="float32",
@@ -35,11 +32,6 @@ PLAIN = Generation(purpose="answer", block=0, prompt=0, policy=Plain(), tokens=8
 ASSISTED = Generation(
     purpose="confirmation", block=1, prompt=0, policy=FixedGamma(3), tokens=8, total_s=0.4, first_token_s=0.1, rounds=(4, 4), equal=True
 )
-
-
-def same(a: PromptTrace, b: PromptTrace) -> bool:
-    """Equal in every field, array types included."""
-    return repr(dataclasses.asdict(a)) == repr(dataclasses.asdict(b))
 
 
 def running(store: Store, spec: RunSpec) -> str:
@@ -74,30 +66,6 @@ def test_a_run_comes_back_as_it_was_reported(store: Store, spec: RunSpec) -> Non
     assert len(run.traces) == 2
     assert all(map(same, run.traces, traces))
     assert store.get(run_id).traces == ()
-
-
-def test_traces_survive_packing_also_empty_ones_and_none() -> None:
-    traces = [random_trace(0), random_trace(1, rich=False), random_trace(2, tokens=0), random_trace(3, tokens=1)]
-    assert all(map(same, unpack_traces(pack_traces(traces)), traces))
-    assert unpack_traces(pack_traces([])) == ()
-    back = unpack_traces(pack_traces(traces))[0]
-    assert (back.answer.dtype, back.accept.dtype, back.draft_eos.dtype) == (np.int32, np.float32, np.bool_)
-
-
-def test_traces_are_small() -> None:
-    assert len(pack_traces([random_trace(i, tokens=128, rich=False) for i in range(16)])) < 40_000
-
-
-@pytest.mark.parametrize("damage", [lambda b: b[:-30], lambda b: b"PK" + bytes(50), lambda b: b"", lambda b: b.replace(b"accept", b"except")])
-def test_a_damaged_trace_gives_a_sentence(damage) -> None:
-    with pytest.raises(StoreError, match="damaged"):
-        unpack_traces(damage(pack_traces([random_trace(0)])))
-
-
-def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
-    np.savez(tmp_path / "evil.npz", length=np.array([{}], dtype=object))
-    with pytest.raises(StoreError, match="damaged"):
-        unpack_traces((tmp_path / "evil.npz").read_bytes())
 
 
 def test_a_second_trace_replaces_the_first_and_a_gap_ends_the_list(store: Store, spec: RunSpec) -> None:
@@ -169,6 +137,26 @@ def test_recent_is_newest_first_and_light(store: Store, spec: RunSpec) -> None:
     store.generations(ids[2], [PLAIN])
     assert [run.id for run in store.recent(2)] == [ids[2], ids[1]]
     assert store.recent(1)[0].generations == ()
+
+
+def test_a_run_that_is_watched_is_read_without_its_results(store: Store, spec: RunSpec) -> None:
+    run_id = running(store, spec)
+    store.generations(run_id, [PLAIN])
+    store.progress(run_id, Progress(stage="plain", done=1, total=2))
+    light = store.get(run_id, results=False)
+    assert (light.generations, light.progress.done, light.spec) == ((), 1, spec)
+    assert store.get(run_id).generations == (PLAIN,)
+
+
+def test_one_unreadable_run_does_not_hide_the_others(store: Store, settings: Settings, spec: RunSpec) -> None:
+    ids = [store.add(spec) for _ in range(3)]
+    with sqlite3.connect(settings.data / FILE_NAME) as raw:
+        raw.execute("update runs set spec = '{}' where id = ?", (ids[1],))
+    raw.close()
+    assert [run.id for run in store.recent(3)] == [ids[2], ids[0]]
+    assert (store.unreadable(3), store.unreadable(1)) == (1, 0)
+    with pytest.raises(StoreError, match=ids[1]):
+        store.get(ids[1])
 
 
 def test_an_unknown_run_is_named(store: Store) -> None:

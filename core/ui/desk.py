@@ -12,6 +12,7 @@ from core.bench import Bench
 from core.errors import DraftgaugeError, InvalidInput, StoreError
 from core.runs import Run, RunSpec
 from core.settings import Settings
+from core.settings import load as load_settings
 from core.store import Store, open_store
 from core.ui import look
 from core.ui.frame import page_path
@@ -23,8 +24,8 @@ PREWARM = ("cpu",)
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def settings() -> Settings:
-    """The settings this server was started with."""
-    return Settings()
+    """The settings this server was started with. Raises InvalidInput where one cannot be used."""
+    return load_settings()
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
