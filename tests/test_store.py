@@ -15,6 +15,7 @@ from core.runs import DeviceInfo, Environment, Generation, PassTimes, Progress, 
 from core.settings import Settings
 from core.sink import StoreSink, fraction
 from core.store import FILE_NAME, Store, open_store
+from core.trace_file import pack_traces
 from tests.test_trace_file import same
 
 ENVIRONMENT = Environment(
