@@ -1,9 +1,9 @@
 """The same rounds in the words of other tools, and alpha from what those tools print.
 
 "Acceptance rate" means at least five different things. Each entry states the tool's own definition
-and where it is written down. Back to alpha: exactly from per-position counts, else under the
-assumption that every token has the same chance and every round drafts gamma tokens. Not covered:
-trees of drafts (several candidates per position).
+and where it is written down. Back to alpha: exactly from per-position counts when every round drafts
+gamma tokens, which only the user can know; else under the assumption that every token has the same
+chance. Not covered: trees of drafts (several candidates per position).
 """
 
 import re
@@ -107,15 +107,20 @@ def _values(array: Floats) -> tuple[float, ...]:
     return tuple(float(value) for value in array)
 
 
-def alpha_from_positions(shares: tuple[float, ...]) -> Reading:
-    """From the share of rounds that accepted at least 1, 2, ... gamma drafts: accepted / examined, exact when all rounds draft gamma.
+def alpha_from_positions(shares: tuple[float, ...], *, gamma: int | None = None) -> Reading:
+    """From the share of rounds that accepted at least 1, 2, ... drafts: accepted / examined.
 
-    Raises InvalidInput for shares outside 0..1 or rising ones.
+    gamma: the length that every round drafts. Without it rounds may be cut short (a confidence
+    threshold, mixed lengths), each then counts as a rejection, and alpha is read too low.
+    Raises InvalidInput for shares outside 0..1 or rising ones, and when there are not gamma of them.
     """
     if not shares or not all(0 <= share <= 1 for share in shares) or any(b > a for a, b in pairwise(shares)):
         raise InvalidInput(f"The shares {', '.join(map(str, shares))} cannot be acceptance by position: they must fall, from 1 to 0 at most.")
+    if gamma is not None and gamma != len(shares):
+        raise InvalidInput(f"There are {len(shares)} shares by position for a draft length of {gamma}. Give the length that the tool was set to.")
     alpha = float(theory.alpha_from_counts(sum(shares), 1 - shares[-1]))
-    return Reading(alpha, True, f"accepted / examined drafts over {len(shares)} positions")
+    known = f"every round drafts {gamma}" if gamma else f"if every round drafts {len(shares)}; else it is at least that"
+    return Reading(alpha, gamma is not None, f"accepted / examined drafts over {len(shares)} positions, {known}")
 
 
 def alpha_from_utilisation(ratio: float, gamma: int) -> Reading:
@@ -131,18 +136,21 @@ def alpha_from_utilisation(ratio: float, gamma: int) -> Reading:
     return Reading((low + high) / 2, gamma == 1, f"accepted / drafted = {ratio:.3f} at gamma {gamma}, the same chance for every token assumed")
 
 
-def alpha_from_vllm_log(line: str) -> Reading:
-    """From vLLM's line "SpecDecoding metrics: ... Per-position acceptance rate: 0.8, 0.6, ...". Raises InvalidInput without one."""
+def alpha_from_vllm_log(line: str, *, gamma: int | None = None) -> Reading:
+    """From vLLM's line "SpecDecoding metrics: ... Per-position acceptance rate: 0.8, 0.6, ..."; gamma as in `alpha_from_positions`.
+
+    Raises InvalidInput without such a line.
+    """
     found = re.search(rf"Per-position acceptance rate:\s*\[?\s*({NUMBER}(?:\s*,\s*{NUMBER})*)", line)
     if found is None:
         raise InvalidInput(f"There is no per-position acceptance rate in '{line[:80]}'. Paste vLLM's line that begins with 'SpecDecoding metrics'.")
-    return alpha_from_positions(tuple(float(value) for value in found[1].split(",")))
+    return alpha_from_positions(tuple(float(value) for value in found[1].split(",")), gamma=gamma)
 
 
-def alpha_from_vllm_counters(text: str) -> Reading:
+def alpha_from_vllm_counters(text: str, *, gamma: int | None = None) -> Reading:
     """From vLLM's Prometheus page: `vllm:spec_decode_num_drafts_total` and `..._num_accepted_tokens_per_pos_total`; engines are added up.
 
-    Raises InvalidInput when one of them is missing or nothing was drafted yet.
+    gamma as in `alpha_from_positions`. Raises InvalidInput when one of them is missing or nothing was drafted yet.
     """
     drafts = sum(float(value) for value in re.findall(rf"^vllm:spec_decode_num_drafts(?:_total)?(?:\{{.*\}})?\s+({NUMBER})\s*$", text, re.MULTILINE))
     positions: dict[int, float] = {}
@@ -153,7 +161,7 @@ def alpha_from_vllm_counters(text: str) -> Reading:
         raise InvalidInput(
             "vLLM's counters of drafts and of accepted tokens per position are missing or 0. Paste its /metrics page after some traffic."
         )
-    return alpha_from_positions(tuple(positions[position] / drafts for position in sorted(positions)))
+    return alpha_from_positions(tuple(positions[position] / drafts for position in sorted(positions)), gamma=gamma)
 
 
 def alpha_from_llama_cpp(line: str, gamma: int) -> Reading:

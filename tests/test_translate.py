@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core import theory, translate
 from core.errors import InvalidInput
-from core.policies import FixedGamma, Plain
+from core.policies import Confidence, FixedGamma, Plain
 from core.replay import replay
 from core.rounds import Rounds
 
@@ -90,7 +90,20 @@ def test_vllm_s_line():
     )
     reading = translate.alpha_from_vllm_log(line)
     assert reading.alpha == pytest.approx(1.768 / (1.768 + 0.585))
-    assert reading.exact
+    assert not reading.exact
+    known = translate.alpha_from_vllm_log(line, gamma=3)
+    assert known.alpha == reading.alpha
+    assert known.exact
+
+
+def test_positions_of_rounds_that_were_cut_short_claim_nothing_exact():
+    """Under a threshold rounds end without a rejection, so that accepted / examined would be higher than what the shares give."""
+    rounds = replay([1, 1, 0, 1, 1, 1, 0, 1, 1, 1], Confidence(0.5, 3), confidence=[0.9, 0.1, 0.9, 0.9, 0.1, 0.9, 0.9, 0.9, 0.1, 0.9])
+    shares = tuple(float(passed) / float(rounds.rounds) for passed in rounds.passed)
+    reading = translate.alpha_from_positions(shares)
+    assert not reading.exact
+    assert reading.alpha < (rounds.alpha_examined or 0)
+    assert "at least" in reading.how
 
 
 def test_vllm_s_counters_of_two_engines():
@@ -125,6 +138,7 @@ def test_llama_cpp_s_line():
         (lambda: translate.alpha_from_utilisation(0.5, 0), "0 is not possible"),
         (lambda: translate.alpha_from_positions((0.5, 0.6)), "0.5, 0.6"),
         (lambda: translate.alpha_from_positions(()), "cannot be"),
+        (lambda: translate.alpha_from_positions((0.5, 0.4), gamma=3), "2 shares .* length of 3"),
     ],
 )
 def test_impossible_input(call, says):

@@ -3,7 +3,8 @@
 Stages: load both models; let the target answer every prompt; run the draft once over each answer;
 time isolated passes; calibrate the loop's overhead with short assisted runs between plain ones;
 confirm the best fixed gamma and the library's default by really running them. Greedy decoding.
-The same spec gives the same answers, traces and rounds; only times differ. Times in seconds.
+The same spec gives the same answers, traces and rounds; only times differ, and with them the gamma that is
+confirmed. The seed picks the calibration's prompts and which setting runs first. Times in seconds.
 Not covered: sampling, several drafts in one run, batches.
 """
 
@@ -16,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from core import predict
+from core import columns, predict
 from core.errors import DeviceError, InvalidInput, NotMeasured
 from core.policies import FixedGamma, Plain, Policy, TransformersDefault
 from core.runs import Generation, Purpose, RunSpec
@@ -34,7 +35,7 @@ CALIBRATION_PROMPTS = 4
 CALIBRATION_S = 25.0
 """No further prompt is begun after this time."""
 REPEAT_BEFORE_S = 60.0
-"""The confirmation is run a second time when it would end within this time; together with loading that stays below 90 s."""
+"""The confirmation is run twice when both turns would end within this time; together with loading that stays below 90 s."""
 
 _garage = Garage()
 
@@ -79,9 +80,11 @@ class _Measurement:
         self._sink = Recorder(spec, sink)
         self._block = 0
         self._answers: list[NDArray[np.int32]] = []
+        self._answers_s = 0.0
         self._sink.stage("load", 0, 2)
         self._pair = _garage.get(spec)
         self._quiet = Quiet(self._pair.device, self._sink.disturbed)
+        self._once = Quiet(self._pair.device, self._sink.disturbed, patience_s=0.0)  # judged, but not repeated
         self._prompts = encode_prompts(self._pair, spec)
 
     def run(self) -> None:
@@ -104,9 +107,10 @@ class _Measurement:
     def _answer(self) -> None:
         for index, prompt in enumerate(self._prompts):
             self._sink.stage("plain", index, len(self._prompts))
-            timed = run_policy(self._pair, prompt, Plain(), self._spec.max_new_tokens)
+            timed, share = self._once(lambda prompt=prompt: run_policy(self._pair, prompt, Plain(), self._spec.max_new_tokens))
             self._answers.append(timed.tokens)
-            self._report("answer", index, Plain(), timed, 1.0)
+            self._answers_s += timed.total_s
+            self._report("answer", index, Plain(), timed, share)
             self._block += 1
 
     def _trace(self) -> None:
@@ -135,27 +139,30 @@ class _Measurement:
                 self._run_block("calibration", index, [Plain(), FixedGamma(gamma), Plain()])
 
     def _confirm(self) -> None:
-        policies: list[Policy] = [Plain(), *self._candidates()]
-        began_s = time.monotonic()
-        self._confirm_once(policies, turn=0)
-        now_s = time.monotonic()
-        if now_s - self._began_s + (now_s - began_s) < REPEAT_BEFORE_S:
-            self._confirm_once(policies, turn=1)
-        self._sink.stage("confirming", len(self._prompts), len(self._prompts))
-
-    def _candidates(self) -> list[Policy]:
-        """The settings worth confirming. Answers of one token leave no step to shorten, hence no best draft length."""
-        try:
-            return [predict.best_fixed(self._sink.run()), TransformersDefault()]
-        except NotMeasured:
-            return [TransformersDefault()]
-
-    def _confirm_once(self, policies: Sequence[Policy], turn: int) -> None:
         """Every prompt under every policy; the order rotates, so that no policy always runs first."""
-        for index in range(len(self._prompts)):
-            self._sink.stage("confirming", index, len(self._prompts))
-            first = (index + turn) % len(policies)
+        policies, turn_s = self._candidates()
+        turns = 2 if time.monotonic() - self._began_s + 2 * turn_s < REPEAT_BEFORE_S else 1
+        total = turns * len(self._prompts)
+        for done in range(total):
+            self._sink.stage("confirming", done, total)
+            turn, index = divmod(done, len(self._prompts))
+            first = (index + turn + self._spec.seed) % len(policies)
             self._run_block("confirmation", index, [*policies[first:], *policies[:first]])
+        self._sink.stage("confirming", total, total)
+
+    def _candidates(self) -> tuple[list[Policy], float]:
+        """Plain and the settings worth confirming, and about how many seconds it takes to run them all on every prompt.
+
+        Answers of one token leave no step to shorten, hence no best draft length.
+        """
+        policies: list[Policy] = [Plain(), TransformersDefault()]
+        try:
+            run = self._sink.run()
+            policies.insert(1, predict.best_fixed(run))
+            speedups = predict.predict(run, policies)[columns.SPEEDUP]
+        except NotMeasured:
+            return policies, self._answers_s * len(policies)
+        return policies, self._answers_s * sum(1 / speedup for speedup in speedups)
 
     def _run_block(self, purpose: Purpose, index: int, policies: Sequence[Policy]) -> None:
         for policy in policies:
