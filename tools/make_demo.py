@@ -26,7 +26,7 @@ from core.trace import repeated_share  # noqa: E402
 DEMO = ROOT / "core" / "demo"
 PER_KIND, ANSWER_TOKENS = 8, 64
 LOOP_SHARE, MOST_REPEATED = 0.5, 0.4
-NEURONS = 496  # of 512 per layer: what lets the pair stay below 32 MB
+NEURONS = 480  # of 512 per layer: what lets the pair stay below 32 MB
 
 CARD = """---
 license: psf-2.0
@@ -50,7 +50,7 @@ It exists so that speculative decoding can be measured on any CPU in a minute; i
 """
 TRAINING = {
     "target": "a base of 8 layers, grown to 32 by inserting copies with zero output projections, then trained on; Muon and AdamW,\n"
-    "  bf16 autocast; trimmed to the 496 strongest of 512 feed-forward neurons per layer.",
+    "  bf16 autocast; trimmed to the 480 strongest of 512 feed-forward neurons per layer.",
     "draft": "next-token loss on the corpus, then distilled (KL) from the target on the corpus and on the target's own greedy text.",
 }
 
