@@ -90,17 +90,13 @@ class Analysis:
 
     @property
     def sweep(self) -> Floats:
-        """(thresholds, limits) replayed speedup of `SWEEP_LIMITS` by `predict.THRESHOLDS`. Raises InvalidInput when the trace has no confidence."""
+        """(thresholds, limits) replayed speedup of `SWEEP_LIMITS` by `predict.THRESHOLDS`."""
         return np.array(self._swept[col.SPEEDUP], dtype=np.float64).reshape(len(SWEEP_LIMITS), len(predict.THRESHOLDS)).T
 
-    @cached_property
-    def best_of_sweep(self) -> Policy | None:
-        """The setting with the largest replayed speedup in the sweep; None when the trace has no confidence."""
-        try:
-            table = self._swept
-        except InvalidInput:
-            return None
-        return table[col.POLICY].iloc[int(np.array(table[col.SPEEDUP], dtype=np.float64).argmax())]
+    @property
+    def best_of_sweep(self) -> Policy:
+        """The setting with the largest replayed speedup in the sweep."""
+        return self._swept[col.POLICY].iloc[int(np.array(self._swept[col.SPEEDUP], dtype=np.float64).argmax())]
 
     @cached_property
     def _swept(self) -> pd.DataFrame:
@@ -125,9 +121,8 @@ class Analysis:
         known = list(self.table[col.POLICY])
         run = [policy for policy in known if self.is_confirmed(policy)]
         lookups = [policy for policy in known if isinstance(policy, PromptLookup)]
-        swept = [] if self.best_of_sweep is None else [self.best_of_sweep]
         best_lookup = sorted(lookups, key=lambda policy: -self.row(policy)[col.SPEEDUP])[:1]
-        usual: list[Policy] = [*best_fixed, *run, *swept, TransformersDefault(), Heuristic(), Heuristic(persistent=False), *best_lookup]
+        usual: list[Policy] = [*best_fixed, *run, self.best_of_sweep, TransformersDefault(), Heuristic(), Heuristic(persistent=False), *best_lookup]
         usual.sort(key=lambda policy: -self.known(policy))
         first: list[Policy] = [Plain(), self.advice.policy] if self.advice.verdict == "leave_off" else [self.advice.policy]
         return list(dict.fromkeys([*first, *usual, Plain(), Oracle()]))

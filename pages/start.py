@@ -10,6 +10,8 @@ from core.ui import look, numbers, result
 from core.ui.desk import EXAMPLE, analysis, desk, forget_run, load, submit
 from core.ui.frame import frame, page_path
 
+SHOWN = 8
+
 frame()
 store, _ = desk()
 st.title("Which draft model, how many tokens, and what do you really gain?", anchor=False)
@@ -54,10 +56,12 @@ else:
         with right:
             result.verdict_card(example)
 
-runs = store.recent(8)
+runs = store.recent(SHOWN)
 st.subheader("Your runs", anchor=False)
 if not runs:
     look.note("None yet. A measured run appears here and stays; each has a permanent link.")
+if unreadable := store.unreadable(SHOWN):
+    look.note(f"{numbers.counted(unreadable, 'run')} cannot be read: damaged, or of another version of Draftgauge.")
 for run in runs:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.page_link(

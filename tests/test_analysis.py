@@ -1,9 +1,11 @@
 """What pages take from a run: sums over prompts, shares, positions, and which policies are listed."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from core.analysis import Analysis, Unfinished, accepted_shares, alpha_by_position, analyse, together
+from core.analysis import Analysis, Unfinished, accepted_shares, alpha_by_position, analyse, conditional_acceptance, together
 from core.policies import FixedGamma, Oracle, Plain, TransformersDefault
 from tests import synthetic
 
@@ -62,6 +64,38 @@ def test_the_sweep_holds_the_fixed_gammas_in_its_first_row():
     found = finished()
     assert found.sweep[0, 2] == pytest.approx(found.replay.mid[2])
     assert found.sweep.shape == (10, 11)
+
+
+def test_conditional_acceptance_is_a_count_by_hand():
+    run = synthetic.run()
+    found = conditional_acceptance(run, FixedGamma(4))
+    for place in range(1, 5):
+        examined = accepted = 0
+        for trace in run.traces:
+            at = 0
+            for emitted, drafted in synthetic.walk(trace, FixedGamma(4)):
+                right = trace.accept[at : at + drafted] > 0
+                if drafted >= place and right[: place - 1].all():
+                    examined += 1
+                    accepted += bool(right[place - 1])
+                at += emitted
+        assert found[place - 1] == pytest.approx(accepted / examined)
+
+
+def test_the_best_of_the_sweep_is_listed_with_its_row():
+    found = finished(c=0.3)
+    best = found.best_of_sweep
+    assert best in found.policies()
+    assert found.row(best)["speedup"] == pytest.approx(found.sweep.max())
+    assert not found.is_confirmed(best)
+
+
+def test_a_trace_without_confidence_is_a_sentence():
+    run = synthetic.run()
+    blind = tuple(dataclasses.replace(trace, confidence=np.full_like(trace.confidence, np.nan)) for trace in run.traces)
+    found = analyse(run.model_copy(update={"traces": blind}))
+    assert isinstance(found, Unfinished)
+    assert found.missing.startswith("confidence is nan")
 
 
 @pytest.mark.parametrize("lacks", ["passes", "traces", "generations"])

@@ -153,3 +153,38 @@ def test_published_pairs_equal_the_papers_tables():
             for row in csv.DictReader(file)
         ]
     assert rows == [dataclasses.astuple(pair) for pair in landscape.PUBLISHED]
+
+
+def test_other_runs_are_numbered_on_the_map_and_their_names_stay_text():
+    spots = [maps.Spot("<b>a</b>", 0.6, 0.1, "other"), maps.Spot("b", 0.7, 0.2, "other"), maps.Spot("this run", 0.8, 0.3, "run")]
+    fig = maps.best_gamma(LIGHT, landscape.landscape(), spots)
+    by_hover = {(trace.hovertemplate or "").split("<br>")[0]: trace for trace in fig.data}
+    assert by_hover["&lt;b&gt;a&lt;/b&gt;"].text == ("1",)
+    assert by_hover["b"].text == ("2",)
+    assert by_hover["this run"].text is None
+    labels = [annotation.text for annotation in layout(fig).annotations]
+    assert "<b>this run</b>" in labels
+    assert "b" not in labels, "a number and a legend; names would cover each other"
+
+
+def test_curve_names_the_recommended_gamma_at_its_place():
+    formula = theory.speedup(0.8, GAMMAS, 0.1)
+    fig = figures.curve(LIGHT, GAMMAS, formula=formula, confirmed=[figures.Confirmed(4, 1.5, 1.4, 1.6)], recommended=4)
+    assert "<b>use gamma 4</b>" in [annotation.text for annotation in layout(fig).annotations]
+    [line] = [shape for shape in layout(fig).shapes if shape.type == "line" and shape.x0 == 4]
+    assert line.y1 == 1.5
+
+
+def test_time_is_stacked_in_plain_steps_and_shares_are_of_each_bar():
+    fig = details.time_parts(LIGHT, ["a", "b"], np.array([0.2, 0.1]), np.array([0.2, 0.5]), np.array([0.4, 0.4]))
+    by_name = {trace.name: trace for trace in fig.data}
+    assert layout(fig).barmode == "stack"
+    np.testing.assert_allclose(by_name["draft"].x, [0.2, 0.1])
+    np.testing.assert_allclose(by_name["verify"].customdata, [25, 50])
+
+
+def test_survival_names_its_denominator():
+    fig = details.survival(LIGHT, np.array([0.8, 0.6]), np.array([0.7, 0.5]), np.array([0.8, 0.75]))
+    assert "of the rounds that drafted at least k" in layout(fig).title.text
+    alone = next(trace for trace in fig.data if trace.name == "token k alone")
+    np.testing.assert_allclose(alone.y, [0.8, 0.75])

@@ -206,6 +206,28 @@ def test_leaving_it_off_is_said_as_a_ratio(value: float, said: str):
     assert result.sentence(advice) == f"Leave drafting off: the best setting {said}"
 
 
+def test_other_runs_stand_on_the_map_and_in_the_address(store: Store):
+    first, second = synthetic.keep(store, synthetic.run()), synthetic.keep(store, synthetic.run(c=0.3))
+    synthetic.keep(store, synthetic.run(status="cancelled"))
+    app = open_page("gamma", run=first, **{"with": f"{second},gone"})
+    [choice] = [box for box in app.multiselect if box.label == "Other runs on the map"]
+    assert len(choice.options) == 1, "neither this run nor the cancelled one"
+    assert choice.value == [second]
+    assert app.query_params["with"] == second
+    assert "1: big\\_model with small\\_model" in texts(app)
+    assert "alpha 0.72, c 0.32" in texts(app)
+    choice.set_value([]).run()
+    assert "with" not in ok(app).query_params
+    assert "c 0.32" not in texts(app)
+
+
+def test_the_formula_map_shows_the_passes_alone(store: Store):
+    app = open_page("gamma", run=synthetic.keep(store, synthetic.run()), costs="formula")
+    assert "with c 0.10, the draft's pass alone" in texts(app)
+    chart = next(chart for chart in app.get("plotly_chart") if "Best gamma for every" in chart.proto.alt)
+    assert "this run, passes alone: alpha 0.72, c 0.10" in chart.proto.alt
+
+
 def test_numbers_are_written_with_their_words():
     assert numbers.counted(1, "prompt") == "1 prompt"
     assert numbers.counted(1200, "prompt") == "1,200 prompts"

@@ -1,11 +1,14 @@
-"""The web process stays small: no page imports torch or transformers, and none needs 250 MB."""
+"""The web process stays small and private: no torch, no 250 MB, no telemetry, no other machine can reach it."""
 
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.browser.server import serve
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_MB = 250
@@ -35,3 +38,29 @@ def test_page_runs_without_torch_and_in_little_memory(page: str, tmp_path: Path)
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout.split()[-1]) < MOST_MB
+
+
+def test_telemetry_is_off_and_the_address_is_local():
+    config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    assert config["browser"]["gatherUsageStats"] is False
+    assert config["server"]["address"] == "localhost"
+    assert config["server"]["showEmailPrompt"] is False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the kernel's table of sockets")
+def test_the_running_server_listens_on_the_loopback_only(tmp_path: Path):
+    with serve(tmp_path) as url:
+        listening = addresses_of(int(url.rsplit(":", 1)[1]))
+    assert listening
+    assert listening <= {"0100007F", "00000000000000000000000001000000"}, "127.0.0.1 and ::1, as Linux writes them"
+
+
+def addresses_of(port: int) -> set[str]:
+    """The local addresses on which somebody listens at `port`; the columns are those of proc(5)."""
+    found: set[str] = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text(encoding="utf-8").splitlines()[1:]:
+            address, number = line.split()[1].split(":")
+            if int(number, 16) == port and line.split()[3] == "0A":
+                found.add(address)
+    return found

@@ -34,7 +34,7 @@ def watch(run_id: str) -> None:
 
 def _watch(run_id: str) -> None:
     store, bench = desk()
-    run = store.get(run_id)
+    run = store.get(run_id, results=False)
     if run.status not in ALIVE:
         st.rerun()
     if run.status == "queued":

@@ -88,13 +88,7 @@ def _said(word: translate.Word) -> str:
 
 
 def _sweep(analysis: Analysis) -> None:
-    try:
-        speedup = analysis.sweep
-    except InvalidInput as error:
-        st.markdown(look.plain(str(error)))
-        return
-    best = analysis.best_of_sweep
-    assert best is not None
+    speedup, best = analysis.sweep, analysis.best_of_sweep
     fig = maps.sweep(look.palette(), SWEEP_LIMITS, predict.THRESHOLDS, speedup)
     look.show(fig, "sweep", f"Replayed speedup for every limit and confidence threshold, best {speedup.max():.2f}x for {describe(best)}.")
     look.note(

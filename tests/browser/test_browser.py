@@ -2,13 +2,17 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
+from benchmarks import click_latency
+from core.settings import Settings
+from core.store import open_store
+from tests.benches import until
 from tests.browser.conftest import Site
-
-SETTLED = "!document.querySelector('[data-testid=\"stStatusWidget\"]')"
+from tests.browser.server import serve, visit
 
 
 @pytest.fixture
@@ -29,13 +33,6 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
     assert errors == []
     assert strangers == [], "the page called another host"
-
-
-def visit(page: Page, address: str) -> None:
-    page.goto(address)
-    page.wait_for_selector('[data-testid="stMain"] h1')
-    page.wait_for_function(SETTLED)
-    expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def width_of_content(page: Page) -> int:
@@ -111,3 +108,30 @@ def test_navigation_keeps_the_run(page: Page, site: Site):
     page.get_by_role("link", name="Choose gamma").first.click()
     expect(page).to_have_url(re.compile(f"/gamma.*run={site.good}"))
     expect(page.get_by_text("Policies")).to_be_visible()
+
+
+def test_costs_of_the_map_and_other_runs_go_into_the_address(page: Page, site: Site):
+    visit(page, f"{site.url}/gamma?run={site.good}")
+    page.get_by_role("radio", name="formula").click()
+    expect(page.locator(".st-key-map").get_by_text("this run, passes alone", exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile("costs=formula"))
+    page.get_by_role("combobox", name="Other runs on the map").click()
+    page.get_by_role("option").first.click()
+    expect(page).to_have_url(re.compile(f"with={site.bad}"))
+    page.reload()
+    expect(page.locator(".st-key-map").get_by_text("this run, passes alone", exact=True)).to_be_visible()
+    expect(page.get_by_text("1: big_model with small_model")).to_be_visible()
+
+
+def test_a_click_is_answered_while_a_measurement_runs(browser: Browser, tmp_path: Path):
+    """Only that it is answered; `benchmarks.click_latency` says how fast."""
+    busy, finished = click_latency.prepare(tmp_path)
+    with serve(tmp_path, DRAFTGAUGE_MODEL_ROOTS=f'["{tmp_path / "models"}"]') as url:
+        tab = browser.new_page(viewport={"width": 1440, "height": 1400})
+        visit(tab, f"{url}/gamma?run={finished}")
+        store = open_store(Settings(data=tmp_path))
+        until(lambda: store.get(busy).progress.stage == "plain")
+        assert click_latency.click_s(tab, to_formula=True) < 5
+        assert store.status(busy) == "running"
+        store.close()
+        tab.close()

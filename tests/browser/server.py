@@ -1,0 +1,68 @@
+"""The app as a process of its own, and the browser to look at it with."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, Playwright, expect
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SETTLED = "!document.querySelector('[data-testid=\"stStatusWidget\"]')"
+
+
+@contextmanager
+def serve(folder: Path, **settings: str) -> Iterator[str]:
+    """Run the app over the data folder until the context ends; its address. `settings` are further environment variables."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.headless", "true"]
+    environment = os.environ | {"DRAFTGAUGE_DATA": str(folder), "XDG_RUNTIME_DIR": str(folder)} | settings
+    server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(f"http://localhost:{port}/_stcore/health")
+        yield f"http://localhost:{port}"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def launch(playwright: Playwright) -> Browser:
+    """Debian's chromium, without a window."""
+    return playwright.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=FLAGS)
+
+
+def visit(page: Page, address: str) -> None:
+    """Open a page and wait until it stands still; it must not show an exception."""
+    page.goto(address)
+    page.wait_for_selector('[data-testid="stMain"] h1')
+    page.wait_for_function(SETTLED)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def _wait_for(url: str) -> None:
+    for _ in range(200):
+        try:
+            with urllib.request.urlopen(url, timeout=1) as answer:
+                if answer.read() == b"ok":
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise TimeoutError(f"The server at {url} did not start.")
