@@ -21,7 +21,7 @@ def survival(palette: Palette, replayed: Floats, formula: Floats, conditional: F
     same with one chance for every token, dashed. conditional: (K,) of the drafts at place k that were examined, the share accepted.
     """
     k = np.arange(1, len(replayed) + 1)
-    fig = figure(palette, "How far a round gets", "of the rounds that drafted at least k tokens, the share that accepted k", height=320)
+    fig = figure(palette, "How far a round gets", "of the rounds that drafted k tokens, share that accepted k", height=320)
     hover = "k %{x}: <b>%{y:.0%}</b> of the rounds that drafted so many<extra></extra>"
     fig.add_bar(x=k, y=replayed, name="replay", marker_color=palette.draft_soft, width=0.62, hovertemplate=hover)
     dash = {"color": palette.formula, "width": 1.75, "dash": DASHED}
@@ -40,7 +40,7 @@ def survival(palette: Palette, replayed: Floats, formula: Floats, conditional: F
 def time_parts(palette: Palette, names: Sequence[str], draft: Floats, verify: Floats, rest: Floats) -> go.Figure:
     """Where the time of each setting (S,) goes: draft, verify and rest as stacked bars, in plain steps per answer token."""
     fig = figure(palette, "Where the time goes", "predicted time per answer token, in plain steps", height=118 + 30 * len(names), top=88)
-    parts = (("draft", draft, palette.draft_soft), ("verify", verify, palette.target), ("rest of the loop", rest, palette.axis))
+    parts = (("draft", draft, palette.draft_soft), ("verify", verify, palette.target_soft), ("rest", rest, palette.axis))
     for name, value, colour in parts:
         share = 100 * value / (draft + verify + rest)
         fig.add_bar(
@@ -53,7 +53,7 @@ def time_parts(palette: Palette, names: Sequence[str], draft: Floats, verify: Fl
             hovertemplate=f"%{{y}}<br>{name}: <b>%{{x:.2f}}</b>, %{{customdata:.0f}} % of its time<extra></extra>",
         )
     break_even(fig, palette, vertical=True)
-    fig.update_yaxes(autorange="reversed", tickfont={"size": 12.5, "color": palette.ink}, showgrid=False)
+    fig.update_yaxes(autorange="reversed", tickfont={"size": 12.5, "color": palette.ink}, showgrid=False, ticklabelstandoff=6)
     fig.update_xaxes(tickformat=".1f", rangemode="tozero", title_text="plain steps per token; 1 is plain decoding")
     fig.update_layout(barmode="stack", bargap=0.35)
     return fig
@@ -75,7 +75,7 @@ def by_position(palette: Palette, start: NDArray[np.integer[Any]], alpha: Floats
     fig = figure(
         palette,
         "Acceptance along the answer",
-        f"mean alpha per block of answer tokens, all prompts; line: overall, {overall:.2f}",
+        f"mean alpha per block of eight tokens; line: overall, {overall:.2f}",
         height=300,
         top=64,
     )

@@ -258,6 +258,7 @@ def ranges(palette: Palette, title: str, subtitle: str, rows: Sequence[Range]) -
     spread = max(row.high for row in rows) - min(row.low for row in rows)
     fig.update_layout(margin_r=60)
     fig.update_yaxes(autorange="reversed", showgrid=True, tickfont={"size": 13, "color": palette.ink})
-    fig.update_xaxes(tickformat=".1f", ticksuffix="x", dtick=0.1 if spread < 0.5 else 0.2 if spread < 1.2 else 0.5)
+    step = next((step for step, most in ((0.1, 0.4), (0.2, 0.8), (0.5, 2.5)) if spread < most), 1.0)
+    fig.update_xaxes(tickformat=".1f", ticksuffix="x", dtick=step, tickangle=0)
     fig.update_layout(xaxis_title_text="speedup, decode only")
     return fig

@@ -24,6 +24,7 @@ class Palette:
     axis: str
     paper: str
     target: str
+    target_soft: str
     target_tint: str
     draft: str
     draft_soft: str
@@ -45,6 +46,7 @@ LIGHT = Palette(
     axis="#C6CCD8",
     paper="#FFFFFF",
     target="#4350C2",
+    target_soft="#A6ADEA",
     target_tint="#E6E8FA",
     draft="#0B8078",
     draft_soft="#84CBC4",
@@ -67,6 +69,7 @@ DARK = Palette(
     axis="#3D4656",
     paper="#12151C",
     target="#8F9AF4",
+    target_soft="#4C569F",
     target_tint="#2A3160",
     draft="#45C2B6",
     draft_soft="#23706A",

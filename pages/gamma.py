@@ -6,7 +6,7 @@ from core import theory
 from core.analysis import Analysis
 from core.landscape import GAMMAS, landscape
 from core.maps import Spot
-from core.ui import compare, explore, look, numbers, policies, report, result, what_if, why
+from core.ui import compare, explore, look, numbers, paste, policies, report, result, what_if, why
 from core.ui.desk import ALIVE, EXAMPLE, analysis, desk, load, run_id
 from core.ui.frame import frame
 
@@ -86,6 +86,8 @@ with charts:
     if seen:
         policies.table(seen)
         why.show(seen)
+    else:
+        paste.alpha_from_elsewhere()
 
 why.how_to_read()
 if chosen:

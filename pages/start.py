@@ -58,9 +58,10 @@ else:
 
 runs = store.recent(SHOWN)
 st.subheader("Your runs", anchor=False)
-if not runs:
+unreadable = store.unreadable(SHOWN)
+if not runs and not unreadable:
     look.note("None yet. A measured run appears here and stays; each has a permanent link.")
-if unreadable := store.unreadable(SHOWN):
+if unreadable:
     look.note(f"{numbers.counted(unreadable, 'run')} cannot be read: damaged, or of another version of Draftgauge.")
 for run in runs:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -185,6 +185,6 @@ def test_time_is_stacked_in_plain_steps_and_shares_are_of_each_bar():
 
 def test_survival_names_its_denominator():
     fig = details.survival(LIGHT, np.array([0.8, 0.6]), np.array([0.7, 0.5]), np.array([0.8, 0.75]))
-    assert "of the rounds that drafted at least k" in layout(fig).title.text
+    assert "of the rounds that drafted k tokens" in layout(fig).title.text
     alone = next(trace for trace in fig.data if trace.name == "token k alone")
     np.testing.assert_allclose(alone.y, [0.8, 0.75])

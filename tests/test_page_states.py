@@ -5,8 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 from markdown_it import MarkdownIt
+from sqlalchemy import update
 from streamlit.testing.v1 import AppTest
 
+from core import database
 from core.policies import Plain
 from core.runs import Generation, ModelRef, Prompt, Run
 from core.store import Store
@@ -226,6 +228,39 @@ def test_the_formula_map_shows_the_passes_alone(store: Store):
     assert "with c 0.10, the draft's pass alone" in texts(app)
     chart = next(chart for chart in app.get("plotly_chart") if "Best gamma for every" in chart.proto.alt)
     assert "this run, passes alone: alpha 0.72, c 0.10" in chart.proto.alt
+
+
+PASTED = {
+    "SpecDecoding metrics: Mean acceptance length: 2.2, Per-position acceptance rate: 0.8, 0.4": 1.2 / 1.8,
+    'vllm:spec_decode_num_drafts_total{engine="0"} 10\nvllm:spec_decode_num_accepted_tokens_per_pos_total{position="0"} 8\n'
+    'vllm:spec_decode_num_accepted_tokens_per_pos_total{position="1"} 4': 1.2 / 1.8,
+    "draft acceptance rate = 0.60000 (   60 accepted /   100 generated)": 0.704,
+}
+
+
+@pytest.mark.parametrize("text", PASTED)
+def test_alpha_from_another_tool_goes_to_the_slider_on_a_click(text: str):
+    app = open_page("gamma")
+    app.number_input(key="pasted_gamma").set_value(2)
+    app.text_area(key="pasted_output").set_value(text).run()
+    assert f"**alpha {PASTED[text]:.2f}**" in texts(ok(app))
+    assert app.slider(key="alpha").value == 0.70
+    next(button for button in app.button if button.label == "Use it as what-if").click()
+    assert ok(app.run()).slider(key="alpha").value == pytest.approx(PASTED[text], abs=0.005)
+
+
+def test_unknown_output_of_a_tool_is_a_sentence_and_stays_text():
+    app = open_page("gamma")
+    app.text_area(key="pasted_output").set_value(HOSTILE[0]).run()
+    assert "is not the output of a tool known here" in ok(app).error[0].value
+    check_no_markup(app)
+
+
+def test_a_run_that_cannot_be_read_is_counted(store: Store):
+    run_id = synthetic.keep(store, synthetic.run())
+    with store._begin() as connection:
+        connection.execute(update(database.runs).where(database.runs.c.id == run_id).values(spec="{"))
+    assert "1 run cannot be read" in texts(open_page("start"))
 
 
 def test_numbers_are_written_with_their_words():

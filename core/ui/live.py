@@ -19,7 +19,7 @@ WORDS: dict[Stage, str] = {
     "confirming": "Confirming the best settings by real runs",
     "done": "Done",
 }
-COUNTED: dict[Stage, str] = {"plain": "prompt", "draft": "prompt", "timing": "step", "calibrating": "comparison", "confirming": "prompt"}
+COUNTED: dict[Stage, str] = {"plain": "prompt", "draft": "prompt", "timing": "step", "calibrating": "comparison", "confirming": "comparison"}
 """What the steps of a stage are; stages that are not here show no count."""
 
 

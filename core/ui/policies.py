@@ -20,7 +20,7 @@ def table(analysis: Analysis) -> None:
     listed = analysis.policies()
     usable = [policy for policy in listed if not isinstance(policy, Oracle)]
     _rows(analysis, listed)
-    left, right = st.columns([3, 2], gap="large")
+    left, right = st.columns(2, gap="large")
     with left:
         _time_parts(analysis, usable)
     with right:

@@ -70,7 +70,7 @@ def _compare(analysis: Analysis) -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         rows = analysis.ranking()
-        fig = figures.ranges(look.palette(), "Ranking", "best settings; diamond: confirmed, dot: replayed; bar: 95 % on these prompts", rows)
+        fig = figures.ranges(look.palette(), "Ranking", "diamond: confirmed; dot: replayed; bar: 95 % on these prompts", rows)
         look.show(fig, "ranking", "Settings by speedup: " + ", ".join(f"{row.name} {row.speedup:.2f}x" for row in rows) + ".")
         table = pd.DataFrame(
             [(row.name, row.speedup, numbers.interval((row.low, row.high)), row.known) for row in rows],

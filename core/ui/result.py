@@ -82,7 +82,7 @@ def facts(analysis: Analysis) -> str:
 
 def reasons(analysis: Analysis) -> str:
     """Why this answer, beyond what the facts say: the traffic, the runner-up, what was not tried."""
-    return look.plain(" ".join(analysis.advice.reasons[1:]).replace("+-", "±"))
+    return look.plain(" ".join(sentence_case(reason) for reason in analysis.advice.reasons[1:]).replace("+-", "±"))
 
 
 def headline(analysis: Analysis) -> None:

@@ -8,7 +8,7 @@ from core.analysis import SWEEP_LIMITS, Analysis, accepted_shares, alpha_by_posi
 from core.errors import InvalidInput
 from core.figures import Floats
 from core.policies import FixedGamma, describe
-from core.ui import look, report
+from core.ui import look, paste, report
 
 SURVIVAL_GAMMA = 8
 WORD_WIDTHS = {"Tool": 110, "Name": 180, "Value": 140, "Definition": 260}
@@ -22,6 +22,7 @@ def show(analysis: Analysis) -> None:
         _survival(analysis)
     with right:
         _other_words(analysis)
+        paste.alpha_from_elsewhere()
     with st.expander("By kind of prompt"):
         report.by_label(analysis)
     with st.expander("Limit x threshold sweep"):
