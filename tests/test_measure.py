@@ -1,6 +1,4 @@
-"""A whole measurement of a tiny pair, its inputs that cannot be measured, and quiet timing."""
-
-import time
+"""A whole measurement of a tiny pair, and its inputs that cannot be measured."""
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from core.settings import Settings
 from core.worker.environment import devices
 from core.worker.measure import CALIBRATION_GAMMAS, cache_lengths, first_difference, measure, spread
 from core.worker.models import Garage
-from core.worker.timing import DRAFT_WIDTHS, TARGET_WIDTHS, Quiet, sample
+from core.worker.timing import DRAFT_WIDTHS, TARGET_WIDTHS, sample
 from tests.models import CONTEXT, spec_of, write_pair
 
 PROMPTS = 3
@@ -287,28 +285,6 @@ def test_cache_lengths_are_the_middle_and_an_other_one_inside_the_context():
 @pytest.mark.parametrize(("tokens", "expected", "where"), [([1, 2], [1, 2], None), ([1, 3], [1, 2], 1), ([1], [1, 2], 1), ([1, 2, 3], [1, 2], 2)])
 def test_first_difference(tokens, expected, where):
     assert first_difference(np.array(tokens), np.array(expected)) == where
-
-
-def test_a_block_that_waits_is_repeated_twice_and_reported():
-    calls, reports = [], []
-    quiet = Quiet(torch.device("cpu"), lambda: reports.append(1))
-    _, share = quiet(lambda: calls.append(time.sleep(0.02)))
-    assert len(calls) == 3
-    assert len(reports) == 1
-    assert share < 0.5
-
-
-def test_repeating_stops_when_patience_is_used_up():
-    calls = []
-    quiet = Quiet(torch.device("cpu"), lambda: None, patience_s=0.03)
-    for _ in range(3):
-        quiet(lambda: calls.append(time.sleep(0.02)))
-    assert len(calls) == 4
-
-
-def test_an_accelerator_is_not_judged_by_the_waiting_cpu():
-    quiet = Quiet(torch.device("cuda"), lambda: pytest.fail("not a disturbance"))
-    assert quiet(lambda: time.sleep(0.02))[1] == 1.0
 
 
 def test_sample_is_median_and_middle_half():
