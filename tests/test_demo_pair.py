@@ -44,7 +44,7 @@ def answers(pair: Pair, prompts: list[torch.Tensor]) -> list[NDArray[np.int32]]:
     mask = torch.cat([torch.nn.functional.pad(torch.ones_like(prompt), (longest - prompt.shape[1], 0)) for prompt in prompts])
     config = greedy_config(pair.eos_ids)
     config.max_new_tokens = ANSWER_TOKENS
-    written = pair.target.generate(ids, attention_mask=mask, generation_config=config)[:, longest:].numpy().astype(np.int32)
+    written = pair.target.generate(ids, attention_mask=mask, generation_config=config)[:, longest:].numpy().astype(np.int32)  # pyright: ignore[reportCallIssue]
     return [until_end(row, pair.eos_ids) for row in written]
 
 
