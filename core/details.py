@@ -39,8 +39,9 @@ def survival(palette: Palette, replayed: Floats, formula: Floats, conditional: F
 
 def time_parts(palette: Palette, names: Sequence[str], draft: Floats, verify: Floats, rest: Floats) -> go.Figure:
     """Where the time of each setting (S,) goes: draft, verify and rest as stacked bars, in plain steps per answer token."""
-    fig = figure(palette, "Where the time goes", "predicted time per answer token, in plain steps", height=118 + 30 * len(names), top=88)
     parts = (("draft", draft, palette.draft_soft), ("verify", verify, palette.target_soft), ("rest", rest, palette.axis))
+    keys = " ".join(f"<span style='color:{colour}'>■</span> {name}" for name, _, colour in parts)  # a legend would wrap over the title at 400 px
+    fig = figure(palette, "Where the time goes", f"{keys}: predicted time per answer token", height=108 + 30 * len(names), top=78)
     for name, value, colour in parts:
         share = 100 * value / (draft + verify + rest)
         fig.add_bar(
@@ -54,8 +55,8 @@ def time_parts(palette: Palette, names: Sequence[str], draft: Floats, verify: Fl
         )
     break_even(fig, palette, vertical=True)
     fig.update_yaxes(autorange="reversed", tickfont={"size": 12.5, "color": palette.ink}, showgrid=False, ticklabelstandoff=6)
-    fig.update_xaxes(tickformat=".1f", rangemode="tozero", title_text="plain steps per token; 1 is plain decoding")
-    fig.update_layout(barmode="stack", bargap=0.35)
+    fig.update_xaxes(tickformat=".1f", rangemode="tozero", title_text="plain steps per token")
+    fig.update_layout(barmode="stack", bargap=0.35, showlegend=False)
     return fig
 
 

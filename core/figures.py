@@ -222,11 +222,11 @@ def _add_level(fig: go.Figure, palette: Palette, name: str, speedup: float) -> N
 
 
 def _mark_recommended(fig: go.Figure, palette: Palette, gamma: int, speedup: float) -> None:
-    """A thin line from the axis up to the point, with the words beside it: they must not cover the curves above."""
+    """A thin line from the axis up to the point, with the words below it, on a plate so that they can be read over a falling curve."""
     line = {"color": palette.ink, "width": 1.25, "dash": "dot"}
     fig.add_shape(type="line", x0=gamma, x1=gamma, y0=0, y1=speedup, line=line, layer="below")
     words = {"text": f"<b>use gamma {gamma}</b>", "showarrow": False, "font": {"size": 12, "color": palette.ink}}
-    fig.add_annotation(x=gamma, xanchor="left", xshift=5, y=0.1, yref="paper", yanchor="bottom", **words)
+    fig.add_annotation(x=gamma, xanchor="left", xshift=6, y=speedup, yshift=-30, bgcolor=palette.paper, opacity=0.88, borderpad=2, **words)
 
 
 def _speedup_range(lines: Sequence[Floats], points: Sequence[float]) -> tuple[float, float]:
@@ -258,7 +258,7 @@ def ranges(palette: Palette, title: str, subtitle: str, rows: Sequence[Range]) -
     spread = max(row.high for row in rows) - min(row.low for row in rows)
     fig.update_layout(margin_r=60)
     fig.update_yaxes(autorange="reversed", showgrid=True, tickfont={"size": 13, "color": palette.ink})
-    step = next((step for step, most in ((0.1, 0.4), (0.2, 0.8), (0.5, 2.5)) if spread < most), 1.0)
+    step = next((step for step, most in ((0.1, 0.25), (0.2, 0.6), (0.5, 2.5)) if spread < most), 1.0)
     fig.update_xaxes(tickformat=".1f", ticksuffix="x", dtick=step, tickangle=0)
     fig.update_layout(xaxis_title_text="speedup, decode only")
     return fig

@@ -182,6 +182,6 @@ def _label_break_even(fig: go.Figure, palette: Palette, land: Landscape) -> None
     """In the bottom row, right of the line, over a cell that says "off"."""
     if land.break_even_c.size == 0:
         return
-    column = min(int(np.searchsorted(land.c_edges, land.break_even_c[0])), len(land.c) - 2)
+    column = int(np.clip(np.searchsorted(land.c_edges, land.break_even_c[0]), 2, len(land.c) - 2))  # not over the axis at the left
     look: dict[str, Any] = {"showarrow": False, "font": {"size": 12, "color": palette.break_even}, "bgcolor": palette.paper, "borderpad": 2}
     fig.add_annotation(x=np.log10(land.c[column]), y=land.alpha[0], text="break-even 1x", **look)

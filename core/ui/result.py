@@ -105,6 +105,7 @@ def cautions(run: Run) -> None:
         )
     if run.disturbed:
         look.note(":material/warning: Something else used the machine while this run was timed; the times are less certain than usual.")
+        st.space("xxsmall")
 
 
 def assisted(run: Run) -> list[Generation]:
