@@ -49,14 +49,21 @@ def bench(settings: Settings, store: Store) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def app_site(settings: Settings, store: Store, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def cold_bench(settings: Settings, store: Store) -> Iterator[Bench]:
+    """The same without a worker until there is work, for tests that only look at pages."""
+    with contextlib.closing(Bench(settings, store, prewarm=(), entry=Entry("tests.jobs:by_seed", "tests.jobs:devices"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def app_site(settings: Settings, store: Store, cold_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The pages over this test's store, with a synthetic run in the example's place."""
     from core import demo
     from core.ui import desk
     from tests import synthetic
 
     run = synthetic.run("example")
-    monkeypatch.setattr(desk, "_open", lambda: (store, bench))
+    monkeypatch.setattr(desk, "_open", lambda: (store, cold_bench))
     monkeypatch.setattr(desk, "settings", lambda: settings)
     monkeypatch.setattr(desk, "example", lambda: run)
     monkeypatch.setattr(demo, "prompts", lambda: run.spec.prompts)

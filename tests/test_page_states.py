@@ -9,8 +9,9 @@ from sqlalchemy import update
 from streamlit.testing.v1 import AppTest
 
 from core import database
+from core.bench import Bench
 from core.policies import Plain
-from core.runs import Generation, ModelRef, Prompt, Run
+from core.runs import Generation, ModelRef, Progress, Prompt, Run, RunSpec
 from core.store import Store
 from core.trace import Lookup, PromptTrace
 from core.ui import desk, numbers, result
@@ -180,15 +181,29 @@ def test_a_losing_label_is_named_as_it_was_written(store: Store):
     assert "Predicted for fixed gamma 1 :gray-badge" in shown
 
 
-def test_an_error_while_watching_is_a_sentence(store: Store, bench, spec, monkeypatch: pytest.MonkeyPatch):
-    run_id = bench.submit(spec.model_copy(update={"seed": jobs.SLEEP}))
+def test_progress_never_jumps_back_and_counts_in_the_words_of_its_stage(store: Store):
+    run = synthetic.run(status="running")
+    run_id = synthetic.keep(store, run)
+    store.progress(run_id, Progress(stage="confirming", done=23, total=24, fraction=0.9))
+    app = open_page("measure", run=run_id)
+    assert "comparison 24 of 24" in app.get("progress")[0].proto.text
+    store.progress(run_id, Progress(stage="confirming", done=0, total=24, fraction=0.65))
+    [bar] = ok(app.run()).get("progress")
+    assert "comparison 1 of 24" in bar.proto.text
+    assert bar.proto.value == 90
+    store.progress(run_id, Progress(stage="plain", done=2, total=24, fraction=0.1))
+    assert "prompt 3 of 24" in ok(app.run()).get("progress")[0].proto.text
+
+
+def test_an_error_while_watching_is_a_sentence(store: Store, cold_bench: Bench, spec: RunSpec, monkeypatch: pytest.MonkeyPatch):
+    run_id = cold_bench.submit(spec.model_copy(update={"seed": jobs.SLEEP}))
     under_way(store, run_id)
     app = open_page("measure", run=run_id)
 
     def broken(*_: object) -> None:
         raise desk.StoreError("The data folder is gone.")
 
-    monkeypatch.setattr(bench, "cancel", broken)
+    monkeypatch.setattr(cold_bench, "cancel", broken)
     next(button for button in app.button if button.label == "Cancel").click()
     assert "data folder is gone" in ok(app.run()).error[0].value.replace("\\", "")
 

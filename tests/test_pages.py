@@ -83,14 +83,14 @@ def test_zero_new_tokens_gets_a_sentence(spec: RunSpec):
     assert "0 new tokens cannot be measured" in ok(app.run()).error[0].value
 
 
-def test_measuring_shows_the_live_state_and_can_be_cancelled(store: Store, bench: Bench, spec: RunSpec):
-    run_id = bench.submit(spec.model_copy(update={"seed": jobs.SLEEP}))
+def test_measuring_shows_the_live_state_and_can_be_cancelled(store: Store, cold_bench: Bench, spec: RunSpec):
+    run_id = cold_bench.submit(spec.model_copy(update={"seed": jobs.SLEEP}))
     under_way(store, run_id)
     app = open_page("measure", run=run_id)
     assert app.title[0].value == "Measuring"
     assert "The target writes its answers" in texts(app)
     assert "so far" in texts(app)
-    waiting = bench.submit(spec.model_copy(update={"seed": jobs.QUICK}))
+    waiting = cold_bench.submit(spec.model_copy(update={"seed": jobs.QUICK}))
     assert open_page("measure", run=waiting).title[0].value == "Waiting to be measured"
     next(button for button in app.button if button.label == "Cancel").click().run()
     ended = time.monotonic() + 10
