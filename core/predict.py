@@ -167,7 +167,7 @@ def _row(gathered: Gathered, one: Evidence, shared_noise: Noise | None, prefill_
         **_pair(col.THESE_LOW, col.THESE_HIGH, None if half is None else intervals.interval(value, half)),
         **_pair(col.TRAFFIC_LOW, col.TRAFFIC_HIGH, None if is_persistent(one.policy) else _traffic(steps, one.cost, half)),
         **dict(zip((col.DRAFT_SHARE, col.VERIFY_SHARE, col.REST_SHARE), (part / sum(one.parts) for part in one.parts), strict=True)),
-        **_measured_columns(one.measured, half),
+        **_measured_columns(one.measured),
         col.NOTE: _note(one.policy),
         col.MODEL_HALF: half,
         col.STEPS: steps,
@@ -190,10 +190,14 @@ def _note(policy: Policy) -> str | None:
 
 
 def _model_half(costs: LoopCosts, noise: Noise | None) -> float | None:
-    """Half-width of the log interval on these prompts: timing noise and calibration error in quadrature; None when neither is known."""
-    timing = None if noise is None else t_quantile(noise.freedom) * noise.error
+    """Half-width of a prediction's log interval on these prompts: timing noise and calibration error in quadrature; None when neither is known."""
     calibration = None if costs.calibration_error is None else NORMAL * costs.calibration_error
-    return in_quadrature(timing, calibration)
+    return in_quadrature(_timing_half(noise), calibration)
+
+
+def _timing_half(noise: Noise | None) -> float | None:
+    """Half-width of a measurement's log interval on these prompts; None when its noise is not known."""
+    return None if noise is None else t_quantile(noise.freedom) * noise.error
 
 
 def _traffic(steps: Floats, cost: Floats, model_half: float | None) -> Interval | None:
@@ -204,12 +208,13 @@ def _traffic(steps: Floats, cost: Floats, model_half: float | None) -> Interval 
     return intervals.interval(float(log_ratio(steps, cost)), in_quadrature(prompts, model_half) or 0.0)
 
 
-def _measured_columns(measured: Measured | None, half: float | None) -> dict[str, Any]:
+def _measured_columns(measured: Measured | None) -> dict[str, Any]:
+    """What was really run; no calibration went into it, so its interval on these prompts is timing noise alone."""
     if measured is None:
         names = (col.MEASURED, col.MEASURED_LOW, col.MEASURED_HIGH, col.MEASURED_TRAFFIC_LOW, col.MEASURED_TRAFFIC_HIGH)
         return dict.fromkeys((*names, col.MEASURED_PLAIN, col.MEASURED_ASSISTED))
     run = measured.assisted_s > 0
-    value = float(log_ratio(measured.plain_s, measured.assisted_s))
+    value, half = float(log_ratio(measured.plain_s, measured.assisted_s)), _timing_half(measured.noise)
     return {
         col.MEASURED: exp(value),
         **_pair(col.MEASURED_LOW, col.MEASURED_HIGH, None if half is None else intervals.interval(value, half)),

@@ -44,7 +44,7 @@ class Recommendation:
     """The answer. Speedups are ratios to plain decoding, prefills left out.
 
     policy: the best setting, also when the verdict is to leave it off. on_these_prompts: timing noise
-    and calibration error; None when neither is known. for_traffic: None below 8 prompts.
+    and, for a prediction, calibration error; None when neither is known. for_traffic: None below 8 prompts.
     prompts_needed: about how many more prompts would narrow for_traffic to +-10 %; None when it is narrow
     enough, and when the prediction's own error is larger than that.
     flat: the settings within 2 % of the best, `policy` among them.

@@ -49,7 +49,7 @@ class RunSpec(Record):
     target: ModelRef
     draft: ModelRef
     prompts: tuple[Prompt, ...]
-    max_new_tokens: int = 64
+    max_new_tokens: int = 40
     device: str = "cpu"
     dtype: Dtype = "float32"
     seed: int = 0

@@ -195,12 +195,12 @@ def between_widths(widths: list[int], values: Floats) -> Floats:
 
 
 def calibration_rows(run: Run) -> tuple[list[Row], int]:
-    """The calibration's assisted runs against the plain ones of their block, and how many had other rounds than the replay."""
+    """The calibration's assisted runs against the plain ones beside them, and how many had other rounds than the replay."""
     rows: list[Row] = []
     mismatched = 0
     for block in blocks(run, "calibration"):
-        plain = [g for g in block if isinstance(g.policy, Plain)]
-        for g in block:
+        for at, g in enumerate(block):
+            plain = beside(block, at)
             if not isinstance(g.policy, Drafting) or not plain or g.tokens < 2 or g.prompt >= min(len(run.traces), len(run.draft_prefill_s)):
                 continue
             measured = assisted_decode_s(g, plain, run.draft_prefill_s[g.prompt]) / plain_step(plain)
@@ -213,6 +213,12 @@ def calibration_rows(run: Run) -> tuple[list[Row], int]:
             parts = passes_of(run, middle_cache(trace)).parts(rounds)
             rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted))
     return rows, mismatched
+
+
+def beside(block: list[Generation], at: int) -> list[Generation]:
+    """The plain runs directly before and after number `at` of a block; all plain runs of the block where neither neighbour is one."""
+    neighbours = [g for g in block[max(0, at - 1) : at + 2] if isinstance(g.policy, Plain)]
+    return neighbours or [g for g in block if isinstance(g.policy, Plain)]
 
 
 def own_rounds(emitted: Iterable[int], gamma: int, budget: int) -> Walk:

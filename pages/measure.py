@@ -52,7 +52,7 @@ with left:
     dtype = st.selectbox("Number format", DTYPES, key="dtype", persist_state="session", help=exact)
     with st.container(horizontal=True):
         short = "Per prompt. Answers that end by themselves are shorter."
-        tokens = st.number_input("Most new tokens", value=64, step=16, key="tokens", persist_state="session", help=short)
+        tokens = st.number_input("Most new tokens", value=40, step=8, key="tokens", persist_state="session", help=short)
         same = "Picks the prompts used for calibration; the same seed gives the same rounds."
         seed = st.number_input("Seed", value=0, step=1, key="seed", persist_state="session", help=same)
 with right:

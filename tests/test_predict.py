@@ -96,7 +96,13 @@ def test_paired_intervals_are_much_tighter():
     assert paired_ratio(steps[:, :7], cost[:, :7])[1] is None
 
 
-def test_intervals_hold_timing_noise_and_calibration_error(confirmed):
+def test_a_measured_interval_is_timing_noise_and_a_predicted_one_adds_the_calibration_error(confirmed):
+    table = priced.rows(predict(confirmed, SETTINGS))[FixedGamma(4)]
+    predicted, measured = (np.log(table[high] / table[low]) for low, high in ((col.THESE_LOW, col.THESE_HIGH), (col.MEASURED_LOW, col.MEASURED_HIGH)))
+    assert 0 < measured < predicted
+
+
+def test_a_measured_interval_holds_the_truth(confirmed):
     row = priced.rows(predict(confirmed, SETTINGS))[FixedGamma(4)]
     assert row[col.MEASURED_LOW] < row[col.MEASURED] < row[col.MEASURED_HIGH]
     assert row[col.MEASURED_LOW] < priced.speedup(confirmed, FixedGamma(4)) < row[col.MEASURED_HIGH]

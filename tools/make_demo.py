@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from core.trace import repeated_share  # noqa: E402
 
 DEMO = ROOT / "core" / "demo"
-PER_KIND, ANSWER_TOKENS = 8, 64
+PER_KIND, ANSWER_TOKENS = 8, 48
 LOOP_SHARE, MOST_REPEATED = 0.5, 0.4
 NEURONS = 480  # of 512 per layer: what lets the pair stay below 32 MB
 

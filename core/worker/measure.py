@@ -32,7 +32,7 @@ from core.worker.tracing import trace
 
 CALIBRATION_GAMMAS = (1, 4, 12)
 CALIBRATION_PROMPTS = 4
-CALIBRATION_S = 25.0
+CALIBRATION_S = 15.0
 """No further prompt is begun after this time."""
 REPEAT_BEFORE_S = 60.0
 """The confirmation is run twice when both turns would end within this time; together with loading that stays below 90 s."""
@@ -47,7 +47,7 @@ def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
     device, out of memory). What was reported before an error stays valid.
     """
     if spec.max_new_tokens < 1:
-        raise InvalidInput(f"{spec.max_new_tokens} new tokens leave nothing to measure. Ask for at least 1; 64 is a good start.")
+        raise InvalidInput(f"{spec.max_new_tokens} new tokens leave nothing to measure. Ask for at least 1; 40 is a good start.")
     if not spec.prompts:
         raise InvalidInput("There is no prompt to measure. Add at least one; 24 or more give a useful interval.")
     device_named(spec.device)
@@ -128,15 +128,17 @@ class _Measurement:
         self._sink.draft_prefill(tuple(prefill_seconds(self._pair.draft, prompt, self._quiet) for prompt in self._prompts))
 
     def _calibrate(self) -> None:
-        """A draft that is rarely right makes gamma 12 very slow; then fewer prompts have to do, two at least."""
+        """Each gamma between two plain runs. Where this takes long fewer prompts have to do, two at least."""
         chosen = spread([prompt.label for prompt in self._spec.prompts], CALIBRATION_PROMPTS, self._spec.seed)
+        policies: list[Policy] = [Plain()]
+        for gamma in CALIBRATION_GAMMAS:
+            policies += [FixedGamma(gamma), Plain()]
         began_s = time.monotonic()
         for done, index in enumerate(chosen):
             if done >= 2 and time.monotonic() - began_s > CALIBRATION_S:
                 break
-            for part, gamma in enumerate(CALIBRATION_GAMMAS):
-                self._sink.stage("calibrating", done * len(CALIBRATION_GAMMAS) + part, len(chosen) * len(CALIBRATION_GAMMAS))
-                self._run_block("calibration", index, [Plain(), FixedGamma(gamma), Plain()])
+            self._sink.stage("calibrating", done, len(chosen))
+            self._run_block("calibration", index, policies)
 
     def _confirm(self) -> None:
         """Every prompt under every policy; the order rotates, so that no policy always runs first."""

@@ -1,7 +1,7 @@
 """The bundled prompts: cut from held-out files by a written rule.
 
 Rule. Held-out files are taken in the order of sha256 of their path. A prompt is the text that ends
-right after a line chosen by its kind and begins at the earliest line start that keeps it within 200
+right after a line chosen by its kind and begins at the earliest line start that keeps it within 140
 tokens; shorter than 100 tokens, or with fewer than 12 lines of text left after the cut, it is passed over.
 
     code   a `def` line of a module, the third or a later one: the target writes a function body
@@ -23,7 +23,7 @@ from transformers import PreTrainedTokenizerFast
 from demo_pair import corpus
 
 KINDS = ("code", "docs", "tests")
-SHORTEST, LONGEST = 100, 200
+SHORTEST, LONGEST = 100, 140
 FAR_APART_LINES = 40
 
 
