@@ -29,6 +29,7 @@ from core.trace import repeated_share
 
 SWEEP_LIMITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 BLOCK_TOKENS = 8
+RANKED = 7
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,12 @@ class Analysis:
         return list(dict.fromkeys([*first, *usual, Plain(), Oracle()]))
 
     def ranking(self) -> list[Range]:
-        """The best settings and plain, for the ranking chart: what was really run where it was."""
+        """The best settings, every setting that was really run, and plain, for the ranking chart; the fastest first."""
         shown = [policy for policy in self.policies() if not isinstance(policy, Oracle)]
-        chosen = sorted(shown, key=lambda policy: -self.known(policy))[:6]
-        if Plain() not in chosen:
-            chosen[-1] = Plain()
-        return [self._range(policy) for policy in chosen]
+        always = [policy for policy in shown if isinstance(policy, Plain) or self.is_confirmed(policy)]
+        best = sorted(set(shown) - set(always), key=lambda policy: -self.known(policy))
+        chosen = [*always, *best[: max(0, RANKED - len(always))]]
+        return [self._range(policy) for policy in sorted(chosen, key=lambda policy: -self.known(policy))]
 
     def known(self, policy: Policy) -> float:
         """Measured speedup where there is one, else the predicted."""

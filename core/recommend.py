@@ -200,8 +200,8 @@ def _flat(answer: Recommendation) -> list[str]:
 def _runner_up(among: _Candidates, other: int, chosen: int) -> str:
     """How the next best compares on the same prompts."""
     ratio, span = paired_ratio(among.plain[[other, chosen]], among.assisted[[other, chosen]])
-    between = f" ({span.low:.3f} to {span.high:.3f})" if span else ""
-    return f"On the same prompts {describe(among.rows[other][col.POLICY])} is {ratio:.3f} times as fast{between}."
+    between = f" [{span.low:.2f}, {span.high:.2f}]" if span else ""
+    return f"Next best on the same prompts: {describe(among.rows[other][col.POLICY])}, at {ratio:.2f}x its speed{between}."
 
 
 def _cut_short(rows: list[dict[str, Any]]) -> list[str]:

@@ -51,7 +51,10 @@ def test_the_answer_comes_first_and_the_oracle_last():
     for found in (good, bad):
         assert found.policies()[-1] == Oracle()
         assert len(set(found.policies())) == len(found.policies())
-        assert "Plain" in [row.name for row in found.ranking()]
+        ranking = found.ranking()
+        assert "Plain" in [row.name for row in ranking]
+        assert sum(row.known == "confirmed" for row in ranking) == 1 + sum(found.is_confirmed(policy) for policy in found.policies())
+        assert [row.speedup for row in ranking] == sorted((row.speedup for row in ranking), reverse=True)
 
 
 def test_a_setting_without_a_gamma_is_a_level():

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import free_bytes, small_disk
 from sqlalchemy import create_engine
 
 from core import database
@@ -19,6 +18,7 @@ from core.settings import Settings
 from core.store import FILE_NAME, Store, open_store
 from tests import jobs
 from tests.benches import ENTRY, ended, job, partial, under_way, until, worker_pid
+from tests.supplies import free_bytes, small_disk
 
 
 def test_a_run_is_measured_and_the_devices_are_known(bench: Bench, store: Store, spec: RunSpec) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import model_folder
 
 from core import demo
 from core.errors import InvalidInput, ModelError
 from core.pair import available, check
 from core.runs import ModelRef
 from core.settings import Settings
+from tests.supplies import model_folder
 
 
 @pytest.fixture

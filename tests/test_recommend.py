@@ -32,7 +32,7 @@ def test_the_runner_up_is_compared_on_the_same_prompts():
     assert answer.runner_up in (FixedGamma(3), FixedGamma(12))
     ratio = priced.speedup(run, answer.runner_up) / priced.speedup(run, answer.policy)
     [line] = [reason for reason in answer.reasons if "same prompts" in reason]
-    assert f"{ratio:.3f} times as fast (" in line
+    assert f"{ratio:.2f}x its speed [" in line
 
 
 def test_without_a_confirmation_the_answer_is_predicted(bare):
@@ -119,7 +119,7 @@ def test_few_prompts_have_no_interval_for_traffic(prompts):
     assert answer.verdict == "undecided"
     assert answer.prompts_needed is not None
     assert answer.prompts_needed >= 8 - prompts
-    assert answer.on_these_prompts is not None
+    assert (answer.on_these_prompts is None) == (prompts == 1), "one timed block says nothing about timing noise"
 
 
 def cut_after(run, prompts, policy=None):

@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import free_bytes, random_trace, small_disk
 
 from core import database, demo
 from core.errors import InvalidInput, StoreError
@@ -16,6 +15,7 @@ from core.settings import Settings
 from core.sink import StoreSink, fraction
 from core.store import FILE_NAME, Store, open_store
 from core.trace_file import pack_traces
+from tests.supplies import free_bytes, random_trace, small_disk
 from tests.test_trace_file import same
 
 ENVIRONMENT = Environment(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import random_trace
 
 from core.errors import StoreError
 from core.trace import PromptTrace
 from core.trace_file import pack_traces, unpack_traces
+from tests.supplies import random_trace
 
 
 def same(a: PromptTrace, b: PromptTrace) -> bool:
