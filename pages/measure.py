@@ -5,7 +5,7 @@ import streamlit as st
 from core import demo, pair
 from core.runs import Dtype, RunSpec
 from core.ui import live, look, prompt_box, report, result
-from core.ui.desk import ALIVE, analysis, desk, forget_run, load, run_id, settings, submit
+from core.ui.desk import ALIVE, EXAMPLE, analysis, desk, forget_run, load, run_id, settings, submit
 from core.ui.frame import frame, page_path
 
 DTYPES: list[Dtype] = ["float32", "bfloat16", "float16"]
@@ -17,7 +17,7 @@ chosen = run_id()
 
 if chosen:
     run = load(chosen)
-    result.pair_header(run)
+    result.pair_header(run, "Example run" if chosen == EXAMPLE else "")
     if run.status in ALIVE:
         look.headline("Measuring" if run.status == "running" else "Waiting to be measured")
         live.watch(chosen)

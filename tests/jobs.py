@@ -14,7 +14,7 @@ from core.runs import DeviceInfo, Generation, RunSpec
 from core.settings import Settings
 from core.sink import Sink
 from core.store import Store
-from tests.conftest import random_trace
+from tests.supplies import random_trace
 
 RESULT = Generation(purpose="answer", block=0, prompt=0, policy=Plain(), tokens=8, total_s=0.5, first_token_s=0.1)
 

@@ -155,7 +155,7 @@ def test_reasons_stand_under_the_facts(store: Store, name: str):
     shown = texts(open_page(name, run=synthetic.keep(store, synthetic.run()))).replace("\\", "")
     assert "faster than plain throughout" in shown
     assert "more prompts would narrow it to ±10 %" in shown
-    assert "fixed gamma 4 is 0.7" in shown, "the runner-up, compared on the same prompts"
+    assert "Next best on the same prompts: fixed gamma 4, at 0.79x its speed" in shown
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -236,6 +236,11 @@ def test_other_runs_stand_on_the_map_and_in_the_address(store: Store):
     choice.set_value([]).run()
     assert "with" not in ok(app).query_params
     assert "c 0.32" not in texts(app)
+
+
+@BOTH
+def test_the_example_is_named_as_one(name: str):
+    assert "Example run. Test CPU" in texts(open_page(name, run="example")).replace("\\", "")
 
 
 def test_the_formula_map_shows_the_passes_alone(store: Store):
