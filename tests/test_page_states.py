@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import streamlit as st
 from markdown_it import MarkdownIt
 from sqlalchemy import update
 from streamlit.testing.v1 import AppTest
@@ -241,6 +242,17 @@ def test_other_runs_stand_on_the_map_and_in_the_address(store: Store):
 @BOTH
 def test_the_example_is_named_as_one(name: str):
     assert "Example run. Test CPU" in texts(open_page(name, run="example")).replace("\\", "")
+
+
+def test_folded_parts_are_drawn(store: Store, monkeypatch: pytest.MonkeyPatch):
+    """AppTest cannot open an expander; here they all begin open."""
+    expander = st.expander
+    monkeypatch.setattr(st, "expander", lambda label, **how: expander(label, expanded=True, **how))
+    app = open_page("gamma", run=synthetic.keep(store, synthetic.run()))
+    charts = [chart.proto.alt for chart in app.get("plotly_chart")]
+    assert any(alt.startswith("Replayed speedup for every limit and confidence threshold, best 2.") for alt in charts)
+    assert any(alt.startswith("Mean acceptance in blocks of eight") for alt in charts)
+    assert "Framed: up to" in texts(app) or "Framed: library default" in texts(app)
 
 
 def test_the_formula_map_shows_the_passes_alone(store: Store):

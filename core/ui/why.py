@@ -23,12 +23,15 @@ def show(analysis: Analysis) -> None:
     with right:
         _other_words(analysis)
         paste.alpha_from_elsewhere()
-    with st.expander("By kind of prompt"):
-        report.by_label(analysis)
-    with st.expander("Limit x threshold sweep"):
-        _sweep(analysis)
-    with st.expander("Acceptance along the answer, and accepted per round"):
-        _positions(analysis)
+    for label, part in (
+        ("By kind of prompt", report.by_label),
+        ("Limit x threshold sweep", _sweep),
+        ("Acceptance along the answer, and accepted per round", _positions),
+    ):
+        folded = st.expander(label, on_change="rerun")
+        if folded.open:  # drawn only when it is looked at: every click on the page would redraw it
+            with folded:
+                part(analysis)
 
 
 def _survival(analysis: Analysis) -> None:

@@ -123,6 +123,13 @@ def test_costs_of_the_map_and_other_runs_go_into_the_address(page: Page, site: S
     expect(page.get_by_text("1: big_model with small_model")).to_be_visible()
 
 
+def test_a_folded_part_is_drawn_when_it_is_opened(page: Page, site: Site):
+    visit(page, f"{site.url}/gamma?run={site.good}")
+    expect(page.locator(".st-key-sweep")).to_have_count(0)
+    page.get_by_text("Limit x threshold sweep").click()
+    expect(page.locator(".st-key-sweep")).to_be_visible()
+
+
 def test_a_click_is_answered_while_a_measurement_runs(browser: Browser, tmp_path: Path):
     """Only that it is answered; `benchmarks.click_latency` says how fast."""
     busy, finished = click_latency.prepare(tmp_path)
