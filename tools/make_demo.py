@@ -120,9 +120,10 @@ def trimmed(model: LlamaForCausalLM, neurons: int) -> LlamaForCausalLM:
         strength = state[gate].float().norm(dim=1) * state[up].float().norm(dim=1) * state[down].float().norm(dim=0)
         kept = strength.topk(neurons).indices.sort().values
         state |= {gate: state[gate][kept], up: state[up][kept], down: state[down][:, kept]}
-    smaller = LlamaForCausalLM(LlamaConfig(**model.config.to_dict() | {"intermediate_size": neurons})).to(torch.bfloat16)
+    config = LlamaConfig.from_dict(model.config.to_dict() | {"intermediate_size": neurons})
+    smaller: Any = LlamaForCausalLM(config)
     smaller.load_state_dict(state)
-    return smaller
+    return smaller.to(torch.bfloat16)
 
 
 def greedy(model: Any, texts: list[list[int]]) -> Answers:
