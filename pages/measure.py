@@ -19,7 +19,6 @@ if chosen:
     run = load(chosen)
     result.pair_header(run, "Example run" if chosen == EXAMPLE else "")
     if run.status in ALIVE:
-        look.headline("Measuring" if run.status == "running" else "Waiting to be measured")
         live.watch(chosen)
         st.stop()
     report.show(analysis(run))

@@ -90,6 +90,15 @@ def test_a_setting_that_drafts_nothing_has_no_numbers_of_other_tools(store: Stor
 
 
 @BOTH
+def test_a_confidence_that_is_no_number_is_a_sentence(store: Store, name: str):
+    run = synthetic.run()
+    broken = dataclasses.replace(run.traces[0], confidence=np.full_like(run.traces[0].confidence, np.nan))
+    app = open_page(name, run=synthetic.keep(store, run.model_copy(update={"traces": (broken, *run.traces[1:])})))
+    assert app.title[0].value == "No speedup from this run"
+    assert "confidence is nan" in texts(app)
+
+
+@BOTH
 def test_cancelled_before_timing_keeps_alpha(store: Store, name: str):
     early = synthetic.run(status="cancelled").model_copy(update={"generations": (), "passes": (), "draft_prefill_s": ()})
     app = open_page(name, run=synthetic.keep(store, early))

@@ -19,7 +19,7 @@ WORDS: dict[Stage, str] = {
     "confirming": "Confirming the best settings by real runs",
     "done": "Done",
 }
-COUNTED: dict[Stage, str] = {"plain": "prompt", "draft": "prompt", "timing": "step", "calibrating": "comparison", "confirming": "comparison"}
+COUNTED: dict[Stage, str] = {"plain": "prompt", "draft": "prompt", "timing": "step", "calibrating": "prompt", "confirming": "comparison"}
 """What the steps of a stage are; stages that are not here show no count."""
 
 
@@ -37,6 +37,7 @@ def _watch(run_id: str) -> None:
     run = store.get(run_id, results=False)
     if run.status not in ALIVE:
         st.rerun()
+    look.headline("Measuring" if run.status == "running" else "Waiting to be measured")
     if run.status == "queued":
         _waiting(bench.position(run_id))
     else:

@@ -135,6 +135,8 @@ def test_a_click_is_answered_while_a_measurement_runs(browser: Browser, tmp_path
     busy, finished = click_latency.prepare(tmp_path)
     with serve(tmp_path, DRAFTGAUGE_MODEL_ROOTS=f'["{tmp_path / "models"}"]') as url:
         tab = browser.new_page(viewport={"width": 1440, "height": 1400})
+        visit(tab, f"{url}/measure?run={busy}")  # still waiting for its worker: the headline has to follow
+        expect(tab.get_by_role("heading", name="Measuring")).to_be_visible(timeout=60_000)
         visit(tab, f"{url}/gamma?run={finished}")
         store = open_store(Settings(data=tmp_path))
         until(lambda: store.get(busy).progress.stage == "plain")
