@@ -5,8 +5,7 @@
 A stand-in pair of tiny models is measured on many prompts, so that the worker is busy all the while;
 on the gamma page of a finished run the map is switched between its two costs, and the time runs from
 the click until the other map is drawn (server, network and browser together). Reported: median and
-worst of CLICKS, in milliseconds. The goal is well under half a second. Needs Debian's chromium. Two cores of
-an AMD EPYC, on which tests ran at the same time: median 209 ms, worst 1,215 ms.
+worst of CLICKS, in milliseconds. The goal is well under half a second. Needs Debian's chromium.
 """
 
 import os
