@@ -57,6 +57,10 @@ def test_the_answer_comes_first_and_the_oracle_last():
         assert [row.speedup for row in ranking] == sorted((row.speedup for row in ranking), reverse=True)
 
 
+def test_a_slow_setting_that_was_really_run_is_ranked():
+    assert "Fixed gamma 20" in [row.name for row in finished(c=0.1, best=20).ranking() if row.known == "confirmed"]
+
+
 def test_a_setting_without_a_gamma_is_a_level():
     found = finished(c=0.1)
     assert found.advice.policy == TransformersDefault()

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from core.errors import NotMeasured
-from core.policies import Confidence, FixedGamma, Heuristic, TransformersDefault
+from core.policies import Confidence, FixedGamma, Heuristic, Plain, TransformersDefault
 from core.replay import replay_prompt, rounds_of
 from core.rounds import total
-from core.timing import LoopCosts, between_widths, calibration_rows, fit, median_cache, own_rounds, passes_of, rising
+from core.runs import Generation
+from core.timing import LoopCosts, beside, between_widths, calibration_rows, fit, median_cache, own_rounds, passes_of, rising
 from tests import priced
 
 
@@ -155,3 +156,14 @@ def test_a_run_stopped_before_its_calibration():
     answers = tuple(g for g in run.generations if g.purpose == "answer")
     with pytest.raises(NotMeasured, match="no usable calibration"):
         LoopCosts.from_run(run.model_copy(update={"generations": answers}))
+
+
+def test_a_calibration_run_is_compared_with_the_plain_runs_next_to_it():
+    order = [Plain(), FixedGamma(1), Plain(), FixedGamma(4), Plain()]
+    block = [
+        Generation(purpose="calibration", block=0, prompt=0, policy=policy, tokens=9, total_s=1.0 + at, first_token_s=0.1)
+        for at, policy in enumerate(order)
+    ]
+    assert beside(block, 1) == [block[0], block[2]]
+    assert beside(block, 3) == [block[2], block[4]]
+    assert beside([block[1], block[3], block[1], block[4]], 0) == [block[4]]

@@ -191,5 +191,5 @@ def _fit(costs: LoopCosts) -> list[tuple[str, str, str, str]]:
         ("e, the loop per drafted token; c = d1 + e", f"{costs.token_overhead:.4f}", "plain steps", "fitted to calibration runs"),
         ("the loop per round; h = this + d2 - d1", f"{costs.round_overhead:.4f}", "plain steps", "fitted to calibration runs"),
         ("calibration error, one standard deviation", error, "of a run's time", "one gamma left out"),
-        ("calibration runs left out", str(costs.mismatched), "runs", "their rounds differ from the replay"),
+        ("calibration runs with other rounds than the replay", str(costs.mismatched), "runs", "counted with their own rounds"),
     ]
