@@ -36,11 +36,15 @@ class Prompt(Record):
 
 
 class ModelRef(Record):
-    """A model as chosen: the embedded demo, or a folder below a configured root."""
+    """A model as chosen: the embedded demo, a folder or GGUF file below a configured root, or a Hub repository.
 
-    source: Literal["demo", "folder"]
+    path: folder or file; for the Hub the repository id. revision: the commit once known, else the branch or tag asked for.
+    """
+
+    source: Literal["demo", "folder", "gguf", "hub"]
     name: str
     path: str
+    revision: str = ""
 
 
 class RunSpec(Record):

@@ -1,0 +1,46 @@
+"""`ModelInfo`: what is known of a model before its weights are downloaded.
+
+Read in `core.plan` from a few kilobytes: config, tokenizer files, safetensors headers. Pages and
+rules use this record and never the files. `refusal` is a sentence when the model cannot be a
+target or a draft here at all; the rest may then be missing.
+"""
+
+from typing import Any, Literal
+
+from core.runs import ModelRef, Record
+
+
+class Weights(Record):
+    """Weights as stored. `parameters` counts elements as the model has them (packed quantised tensors unpacked); None where unknown.
+
+    origin: headers = from the files' own headers; sizes = file sizes only.
+    """
+
+    bytes: int
+    parameters: int | None
+    bytes_by_dtype: dict[str, int] = {}
+    quantisation: str = ""
+    origin: Literal["headers", "sizes"] = "headers"
+
+
+class ModelInfo(Record):
+    """One model, read at `read_s` (seconds since 1970); `bytes_read` came over the network for it.
+
+    vocabulary: key of the stored token map (`core.plan`), "" where there is none. cached: answered without the network.
+    """
+
+    ref: ModelRef
+    read_s: float
+    bytes_read: int = 0
+    cached: bool = False
+    refusal: str = ""
+    warnings: tuple[str, ...] = ()
+    config: dict[str, Any] = {}
+    generation_config: dict[str, Any] = {}
+    weights: Weights | None = None
+    vocabulary: str = ""
+    vocabulary_problem: str = ""
+    chat_template: str = ""
+    licence: str = ""
+    gated: bool = False
+    downloads: int | None = None
