@@ -16,7 +16,7 @@ DIVERGING_STOPS = (0.0, 1 / 6, 0.28, 1 / 3, 0.40, 0.60, 0.80, 1.0)
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours as CSS strings; `diverging` belongs to `DIVERGING_STOPS`."""
+    """Colours as CSS strings; `diverging` belongs to `DIVERGING_STOPS`, `steps` are four of one hue, the last the strongest."""
 
     ink: str
     muted: str
@@ -36,6 +36,9 @@ class Palette:
     band: str
     flat: str
     danger: str
+    other: str
+    free: str
+    steps: tuple[str, ...]
     diverging: tuple[str, ...]
 
 
@@ -58,6 +61,9 @@ LIGHT = Palette(
     band="rgba(11,128,120,0.14)",
     flat="rgba(11,128,120,0.07)",
     danger="rgba(194,97,12,0.08)",
+    other="#C9A227",
+    free="#EEF0F4",
+    steps=("#A3ACEA", "#7984DB", "#5663CB", "#353F90"),
     diverging=("#B45A12", "#E09A55", "#F7DEC6", "#F4F5F7", "#CFEAE7", "#7CC7BF", "#1F9189", "#07605B"),
 )
 
@@ -81,5 +87,8 @@ DARK = Palette(
     band="rgba(69,194,182,0.18)",
     flat="rgba(69,194,182,0.08)",
     danger="rgba(238,154,77,0.09)",
+    other="#D9B84A",
+    free="#222834",
+    steps=("#4E5AAE", "#6C79D8", "#929DEE", "#C3CAFA"),
     diverging=("#FBC48E", "#DE8A3C", "#84501F", "#2A2F3A", "#1D504D", "#27938A", "#4CC1B5", "#93E3DA"),
 )
