@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from core.palette import FONT, Palette
 
 Floats = NDArray[np.floating[Any]]
-Known = Literal["confirmed", "replayed"]
+Known = Literal["confirmed", "replayed", "estimate"]
 
 DASHED = "6px,4px"
 GAMMA_TICKS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20)
@@ -238,18 +238,22 @@ def _speedup_range(lines: Sequence[Floats], points: Sequence[float]) -> tuple[fl
 
 
 def ranges(palette: Palette, title: str, subtitle: str, rows: Sequence[Range]) -> go.Figure:
-    """Settings against each other: one row each, interval as a bar, the number in a column of its own."""
+    """Settings or drafts against each other: one row each, interval as a bar, the number in a column of its own.
+
+    A diamond was confirmed, a dot replayed, a hollow ring is an estimate. Names are HTML to Plotly: escape those of foreign origin.
+    """
     fig = figure(palette, title, subtitle, height=128 + 44 * len(rows), top=78)
     for row in rows:
-        confirmed = row.known == "confirmed"
-        colour = palette.ink if confirmed else palette.draft
+        colour = {"confirmed": palette.ink, "replayed": palette.draft, "estimate": palette.formula}[row.known]
+        fill = palette.paper if row.known == "estimate" else colour
+        symbol = "diamond" if row.known == "confirmed" else "circle"
         fig.add_scatter(
             x=[row.speedup],
             y=[row.name],
             mode="markers",
             showlegend=False,
             error_x={"array": [row.high - row.speedup], "arrayminus": [row.speedup - row.low], "thickness": 2, "width": 0, "color": colour},
-            marker={"symbol": "diamond" if confirmed else "circle", "size": 11, "color": colour},
+            marker={"symbol": symbol, "size": 11, "color": fill, "line": {"color": colour, "width": 1.75}},
             hovertemplate=f"{row.name}<br>{row.known} <b>{row.speedup:.2f}x</b> [{row.low:.2f}, {row.high:.2f}]<extra></extra>",
         )
         number = {"text": f"<b>{row.speedup:.2f}x</b>", "showarrow": False, "font": {"size": 13.5, "color": palette.ink}}
