@@ -17,7 +17,7 @@ ORIGINS = {
     "measured": ":gray-badge[:material/straighten: measured]",
     "replayed": ":gray-badge[:material/replay: replayed]",
     "formula": ":gray-badge[:material/function: formula]",
-    "estimate": ":gray-badge[:material/open_in_full: estimate]",
+    "estimate": ":gray-badge[:material/pan_zoom: estimate]",
     "published": ":gray-badge[:material/menu_book: published]",
     "what-if": ":gray-badge[:material/tune: what-if]",
 }
