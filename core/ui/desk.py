@@ -10,6 +10,7 @@ from core import demo
 from core.analysis import Analysis, Unfinished, analyse
 from core.bench import Bench
 from core.errors import DraftgaugeError, InvalidInput, StoreError
+from core.planner import Planner
 from core.runs import Run, RunSpec
 from core.settings import Settings
 from core.settings import load as load_settings
@@ -43,14 +44,23 @@ def desk() -> tuple[Store, Bench]:
     return _open()
 
 
-def submit(spec: RunSpec) -> None:
-    """Queue a run and go to its page, or say in a sentence why it cannot be run."""
+@st.cache_resource(max_entries=1, show_spinner=False)
+def planner() -> Planner:
+    """Where pages ask for what takes seconds to find out about a model; answers come when they are asked for again."""
+    return Planner(settings(), timing=lambda: desk()[0].timing())
+
+
+def submit(*specs: RunSpec) -> None:
+    """Queue runs and go to the page of the first; where one cannot be run, say why, and how many are queued all the same."""
+    queued: list[str] = []
     try:
-        chosen = desk()[1].submit(spec)
+        queued.extend(desk()[1].submit(spec) for spec in specs)  # one by one: those before an error are kept
     except DraftgaugeError as error:
         st.error(look.plain(str(error)), icon=":material/error:")
+        if queued:
+            look.note(f"{len(queued)} of {len(specs)} runs are queued; they are listed on the start page.")
         return
-    st.switch_page(page_path("measure"), query_params={"run": chosen})
+    st.switch_page(page_path("measure"), query_params={"run": queued[0]})
 
 
 def run_id() -> str | None:
