@@ -10,6 +10,7 @@ from core import demo
 from core.analysis import Analysis, Unfinished, analyse
 from core.bench import Bench
 from core.errors import DraftgaugeError, InvalidInput, StoreError
+from core.planner import Planner
 from core.runs import Run, RunSpec
 from core.settings import Settings
 from core.settings import load as load_settings
@@ -41,6 +42,12 @@ def _open() -> tuple[Store, Bench]:
 def desk() -> tuple[Store, Bench]:
     """Store and bench. Raises StoreError where the data folder cannot be used."""
     return _open()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def planner() -> Planner:
+    """Where pages ask for what takes seconds to find out about a model; answers come when they are asked for again."""
+    return Planner(settings(), timing=lambda: desk()[0].timing())
 
 
 def submit(*specs: RunSpec) -> None:
