@@ -1,43 +1,47 @@
 """The models that can be chosen, and whether a chosen one is there and whole.
 
-Only the embedded pair and folders directly below a configured root can be chosen: the page is
-not a way to read other files. Headers are read, weights are not. What it does not cover: whether
-two models fit together (the worker compares their vocabularies) and whether the weights are good.
+Only the embedded pair, folders and GGUF files below a configured root, and well-formed Hub ids can be chosen: the page is
+not a way to read other files. Headers are read, weights are not. What it does not cover: whether two models fit
+together (the worker compares their vocabularies), whether the weights are good, and whether a Hub id exists.
 """
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
 from core import demo
+from core.address import address, inside, is_hub_id, resolve
 from core.errors import InvalidInput, ModelError
+from core.headers import read_header
 from core.runs import ModelRef
 from core.settings import Settings
 
-LONGEST_HEADER_BYTES = 100_000_000
-"""The limit of the safetensors format itself."""
+GGUF_MAGIC = b"GGUF"
+MOST_GGUF_FILES = 1_000
 
 
 def available(settings: Settings) -> list[ModelRef]:
-    """The embedded models first, then each folder with a config.json below a root, by name."""
+    """The embedded models first, then each folder with a config.json below a root, then each GGUF file there, by name."""
     folders = [folder for root in settings.model_roots for folder in _folders(root)]
-    return [demo.TARGET, demo.DRAFT, *(ModelRef(source="folder", name=folder.name, path=str(folder)) for folder in folders)]
+    files = [(file, root) for root in settings.model_roots for file in _gguf_files(root)]
+    return [
+        demo.TARGET,
+        demo.DRAFT,
+        *(ModelRef(source="folder", name=folder.name, path=str(folder)) for folder in folders),
+        *(ModelRef(source="gguf", name=str(file.relative_to(root)), path=str(file)) for file, root in files),
+    ]
 
 
 def check(ref: ModelRef, settings: Settings) -> None:
-    """Raise InvalidInput when `ref` is not one of the models on offer, ModelError when its folder is missing or damaged."""
-    folder = Path(ref.path)
-    if not _offered(ref, settings):
+    """Raise InvalidInput when `ref` is not one of the models on offer, ModelError when its files are missing or damaged."""
+    if ref.source == "hub":
+        _check_hub(ref, settings)
+    elif not _offered(ref, settings):
         raise InvalidInput(f"The model folder {ref.path} is not below a configured root. Add its parent to DRAFTGAUGE_MODEL_ROOTS.")
-    if not folder.is_dir():
-        raise ModelError(f"The model folder {folder} does not exist. Choose another model or put it back.")
-    _check_config(folder / "config.json")
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        raise ModelError(f"The model folder {folder} has no .safetensors file. Download the weights in that format.")
-    for file in weights:
-        _check_safetensors(file)
+    elif ref.source == "gguf":
+        _check_gguf(Path(ref.path))
+    else:
+        _check_folder(ref, settings)
 
 
 def _folders(root: Path) -> list[Path]:
@@ -47,14 +51,60 @@ def _folders(root: Path) -> list[Path]:
     return [folder for folder in sorted(root.iterdir()) if _inside(folder, root) and (folder / "config.json").is_file()]
 
 
+def _gguf_files(root: Path) -> list[Path]:
+    """GGUF files in `root` and in its folders, by name; links that lead out of it are left out."""
+    if not root.is_dir():
+        return []
+    found = sorted([*root.glob("*.gguf"), *root.glob("*/*.gguf")])
+    return [file for file in found if file.is_file() and file.resolve().is_relative_to(root.resolve())][:MOST_GGUF_FILES]
+
+
 def _offered(ref: ModelRef, settings: Settings) -> bool:
     if ref.source == "demo":
         return ref.path in (demo.TARGET.path, demo.DRAFT.path)
-    return any(Path(ref.path).parent == root and _inside(Path(ref.path), root) for root in settings.model_roots)
+    path, deepest = Path(ref.path), 2 if ref.source == "gguf" else 1
+    return any(_depth(path, root) in range(1, deepest + 1) for root in settings.model_roots)
+
+
+def _depth(path: Path, root: Path) -> int:
+    """How many levels a path lies below its root, as written and with all links followed; 0 where it does not."""
+    if ".." in path.parts or not path.is_relative_to(root) or not path.resolve().is_relative_to(root.resolve()):
+        return 0
+    return max(len(path.relative_to(root).parts), len(path.resolve().relative_to(root.resolve()).parts))
 
 
 def _inside(folder: Path, root: Path) -> bool:
     return folder.resolve().parent == root.resolve()
+
+
+def _check_hub(ref: ModelRef, settings: Settings) -> None:
+    if not is_hub_id(ref.path) or resolve(address(ref), settings).path != ref.path:
+        raise InvalidInput(f"{ref.path[:80]!r} is no Hub id. Write it as owner/name, for example Qwen/Qwen3-0.6B.")
+
+
+def _check_gguf(file: Path) -> None:
+    try:
+        with file.open("rb") as opened:
+            magic = opened.read(4)
+    except OSError as error:
+        raise ModelError(f"The GGUF file {file} cannot be read ({error.strerror}). Choose another model or put it back.") from error
+    if magic != GGUF_MAGIC:
+        raise ModelError(f"{file} is not a GGUF file: it does not begin with the letters GGUF. Download it again.")
+
+
+def _check_folder(ref: ModelRef, settings: Settings) -> None:
+    folder = Path(ref.path)
+    if not folder.is_dir():
+        raise ModelError(f"The model folder {folder} does not exist. Choose another model or put it back.")
+    _check_config(folder / "config.json")
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        raise ModelError(f"The model folder {folder} has no .safetensors file. Download the weights in that format.")
+    for file in [folder / "config.json", *weights]:
+        if ref.source == "folder" and not inside(file, settings):
+            raise ModelError(f"{file} is a link that leads out of the configured roots. Add the folder it leads to to DRAFTGAUGE_MODEL_ROOTS.")
+    for file in weights:
+        read_header(file)
 
 
 def _check_config(file: Path) -> None:
@@ -66,20 +116,3 @@ def _check_config(file: Path) -> None:
         raise ModelError(f"{file} cannot be read ({error}). Download the model again.") from error
     if not isinstance(config, dict):
         raise ModelError(f"{file} does not hold a JSON object. Download the model again.")
-
-
-def _check_safetensors(file: Path) -> None:
-    """The header must be whole and the file as long as the header says. Format: https://github.com/huggingface/safetensors"""
-    try:
-        size_bytes = file.stat().st_size
-        with file.open("rb") as opened:
-            length = opened.read(8)
-            header_bytes = struct.unpack("<Q", length)[0] if len(length) == 8 else size_bytes
-            if header_bytes > min(size_bytes - 8, LONGEST_HEADER_BYTES):
-                raise ModelError(f"{file} is cut off or not a safetensors file ({size_bytes:,} bytes). Download the model again.")
-            header: Any = json.loads(opened.read(header_bytes))
-        data_bytes = max((entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"), default=0)
-    except (OSError, ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ModelError(f"{file} has a damaged header ({error}). Download the model again.") from error
-    if 8 + header_bytes + data_bytes != size_bytes:
-        raise ModelError(f"{file} has {size_bytes:,} bytes where {8 + header_bytes + data_bytes:,} belong. Download the model again.")
