@@ -2,9 +2,11 @@
 
 import streamlit as st
 
-from core import demo, pair
-from core.runs import Dtype, RunSpec
-from core.ui import live, look, prompt_box, report, result
+from core import pair
+from core.address import address, resolve
+from core.errors import InvalidInput
+from core.runs import Dtype, ModelRef, RunSpec
+from core.ui import live, look, numbers, pair_pick, prompt_box, report, result
 from core.ui.desk import ALIVE, EXAMPLE, analysis, desk, forget_run, load, run_id, settings, submit
 from core.ui.frame import frame, page_path
 
@@ -39,11 +41,16 @@ look.headline(
 left, right = st.columns([2, 3], gap="large")
 with left:
     st.subheader("Models", anchor=False)
-    refs = pair.available(settings())
-    target = st.selectbox("Target", refs, index=refs.index(demo.TARGET), format_func=lambda ref: ref.name, key="target", persist_state="session")
-    draft = st.selectbox("Draft", refs, index=refs.index(demo.DRAFT), format_func=lambda ref: ref.name, key="draft_model", persist_state="session")
-    if len(refs) == 2:
-        look.note("Only the bundled pair is here. Name folders of your own models in the setting `DRAFTGAUGE_MODEL_ROOTS`.")
+    offered = [address(ref) for ref in pair.available(settings())]
+    target, drafts = pair_pick.pickers(offered, begin=("demo:target", "demo:draft"))
+    refs: list[ModelRef] = []
+    try:
+        refs = [resolve(text, settings()) for text in (target, *drafts) if text]
+    except InvalidInput as error:
+        st.error(look.plain(str(error)), icon=":material/error:")
+    st.page_link(page_path("pair"), label="See what fits before you measure", icon=":material/join_inner:")
+    if len(offered) == 2:
+        look.note("Only the bundled pair is on this machine. Name folders of your own models in the setting `DRAFTGAUGE_MODEL_ROOTS`.")
     st.subheader("Settings", anchor=False)
     devices = {device.id: device.name for device in store.devices()} or {"cpu": "CPU"}
     device = st.selectbox("Device", list(devices), format_func=lambda key: f"{key}, {devices[key]}", key="device", persist_state="session")
@@ -76,5 +83,13 @@ with right:
     else:
         look.note("Paste at least one prompt to measure.")
 
-if st.button("Measure", type="primary", icon=":material/timer:", disabled=not found):
-    submit(RunSpec(target=target, draft=draft, prompts=found, max_new_tokens=tokens, device=device, dtype=dtype, seed=seed))
+ready = bool(found and target and drafts and refs)
+with st.container(horizontal=True, vertical_alignment="center"):
+    label = f"Measure {numbers.counted(len(drafts), 'draft')}" if len(drafts) > 1 else "Measure"
+    if st.button(label, type="primary", icon=":material/timer:", disabled=not ready):
+        specs = [RunSpec(target=refs[0], draft=draft, prompts=found, max_new_tokens=tokens, device=device, dtype=dtype, seed=seed) for draft in refs[1:]]
+        submit(*specs)
+    if len(drafts) > 1:
+        look.note("One run per draft, one after the other.")
+    elif not (target and drafts):
+        look.note("Choose a target and at least one draft.")

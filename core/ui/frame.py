@@ -20,6 +20,7 @@ LOGO = Path(__file__).with_name("logo.svg")
 ICON = Path(__file__).with_name("icon.svg")  # a Material icon here would be fetched from the network
 PAGES = {
     "start": ("Start", ":material/home:"),
+    "pair": ("Pair", ":material/join_inner:"),
     "measure": ("Measure", ":material/timer:"),
     "gamma": ("Choose gamma", ":material/ssid_chart:"),
 }

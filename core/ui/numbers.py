@@ -52,3 +52,8 @@ def when(moment: datetime) -> str:
 def millions(count: int) -> str:
     """Parameters of a model: 13.7M."""
     return f"{count / 1e6:,.1f}M"
+
+
+def parameters(count: int) -> str:
+    """Parameters of any model: 134.5 M, 1.71 B."""
+    return f"{count / 1e9:,.2f} B" if count >= 1e9 else f"{count / 1e6:,.1f} M"

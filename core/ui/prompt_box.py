@@ -14,26 +14,26 @@ from core.runs import Prompt
 from core.ui import look, numbers
 from core.ui.desk import desk
 
-TEXT, DRAFT = "pasted_prompts", "draft"
+TEXT, PASTED = "pasted_prompts", "pasted"
 FORMAT = 'One prompt per line, or longer prompts separated by lines of `---`, or JSON Lines with `"prompt"` and an optional `"label"`.'
 
 
 def is_open() -> bool:
     """Whether the address names pasted prompts."""
-    return DRAFT in st.query_params
+    return PASTED in st.query_params
 
 
 def prompt_box() -> tuple[Prompt, ...]:
     """The text area with its live count; the prompts found in it, none when it is empty or cannot be read."""
-    draft_id = st.query_params.get(DRAFT) or st.session_state.get("_draft") or secrets.token_hex(6)
-    st.session_state["_draft"] = draft_id
+    pasted_id = st.query_params.get(PASTED) or st.session_state.get("_pasted") or secrets.token_hex(6)
+    st.session_state["_pasted"] = pasted_id
     store, _ = desk()
     if TEXT not in st.session_state:
-        st.session_state[TEXT] = store.load_prompts(draft_id) or ""
-    if st.session_state[TEXT] and st.query_params.get(DRAFT) != draft_id:
-        st.query_params[DRAFT] = draft_id
+        st.session_state[TEXT] = store.load_prompts(pasted_id) or ""
+    if st.session_state[TEXT] and st.query_params.get(PASTED) != pasted_id:
+        st.query_params[PASTED] = pasted_id
     text = st.text_area(
-        "Prompts", height=260, key=TEXT, on_change=_save, args=(draft_id,), label_visibility="collapsed", placeholder="Paste real traffic"
+        "Prompts", height=260, key=TEXT, on_change=_save, args=(pasted_id,), label_visibility="collapsed", placeholder="Paste real traffic"
     )
     look.note(FORMAT)
     if not text.strip():
@@ -66,9 +66,9 @@ def count(found: Sequence[Prompt]) -> str:
     return f"{numbers.counted(len(found), 'prompt')}{f': {kinds}' if set(labels) != {'no label'} else ''}"
 
 
-def _save(draft_id: str) -> None:
+def _save(pasted_id: str) -> None:
     try:
-        desk()[0].save_prompts(draft_id, st.session_state[TEXT])
+        desk()[0].save_prompts(pasted_id, st.session_state[TEXT])
     except DraftgaugeError as error:
         st.toast(look.plain(str(error)), icon=":material/error:")
-    st.query_params[DRAFT] = draft_id
+    st.query_params[PASTED] = pasted_id

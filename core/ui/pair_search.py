@@ -1,0 +1,57 @@
+"""Find models on the Hub while one types: an answer half a second after the last letter, none of it blocking the page."""
+
+from typing import Any
+
+import streamlit as st
+
+from core.planner import Failed, Waiting
+from core.ui import look, numbers, pair_pick
+from core.ui.desk import planner
+
+FEWEST_LETTERS = 2
+LONGEST = 96
+LOOK_AGAIN_S = 0.5
+
+
+def search() -> None:
+    """A button that unfolds the search."""
+    with st.popover("Search the Hub", icon=":material/search:", width="content"):
+        _box()
+
+
+@st.fragment
+def _box() -> None:
+    typed = st.text_input("Name of a model", type="search", live="400ms", max_chars=LONGEST, key="hub_search", placeholder="smollm2")
+    text = (typed or "").strip()
+    if len(text) < FEWEST_LETTERS:
+        look.note("Text generation models with safetensors weights, the most downloaded first.")
+        return
+    answer = planner().ask("search", {"text": text})
+    if isinstance(answer, Waiting):
+        look.note(f"{look.plain(answer.why)} ...")
+        st.fragment(_look_again, run_every=LOOK_AGAIN_S)(text)
+    elif isinstance(answer, Failed):
+        st.error(look.plain(answer.sentence), icon=":material/cloud_off:")
+        if st.button("Try again", icon=":material/refresh:", key="search_again"):
+            planner().ask("search", {"text": text}, again=True)
+            st.rerun()
+    else:
+        _found(answer.data)
+
+
+def _look_again(text: str) -> None:
+    """Nothing to see; starts the page over when the answer is there."""
+    if not isinstance(planner().ask("search", {"text": text}), Waiting):
+        st.rerun()
+
+
+def _found(models: list[dict[str, Any]]) -> None:
+    if not models:
+        look.note("The Hub has no such model. Try fewer letters.")
+    for at, model in enumerate(models):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.text(model["id"], width=300)
+            as_target = st.button("Target", key=f"as_target_{at}", on_click=pair_pick.take_target, args=(model["id"],))
+            as_draft = st.button("Draft", key=f"as_draft_{at}", on_click=pair_pick.add_draft, args=(model["id"],))
+        if as_target or as_draft:
+            st.rerun()
