@@ -53,24 +53,24 @@ def test_measure_shows_the_form_with_the_bundled_prompts():
     app = open_page("measure")
     assert app.title[0].value == "Measure a pair"
     assert "**12 prompts: 4 code, 4 docs, 4 chat**" in texts(app)
-    assert [box.label for box in app.selectbox] == ["Target", "Draft", "Device", "Number format"]
+    assert [box.label for box in app.selectbox] == ["Target", "Device", "Number format"]
 
 
 def test_pasted_prompts_are_counted_saved_and_found_again(store: Store):
-    app = open_page("measure", draft="0123")
+    app = open_page("measure", pasted="0123")
     pasted = '{"prompt": "$x$ <b>", "label": "code"}\n{"prompt": "two"}'
     app.text_area[0].set_value(pasted).run()
     assert "**2 prompts: 1 code, 1 no label**" in texts(ok(app))
-    draft = app.query_params["draft"]
-    assert store.load_prompts(draft) == pasted
+    pasted_id = app.query_params["pasted"]
+    assert store.load_prompts(pasted_id) == pasted
     app.switch_page("pages/start.py").run()
     app.switch_page("pages/measure.py")
     assert ok(app.run()).text_area[0].value == pasted, "after a page change"
-    assert open_page("measure", draft=draft).text_area[0].value == pasted, "after a reload"
+    assert open_page("measure", pasted=pasted_id).text_area[0].value == pasted, "after a reload"
 
 
 def test_unreadable_paste_gets_a_sentence_and_no_button():
-    app = open_page("measure", draft="0123")
+    app = open_page("measure", pasted="0123")
     app.text_area[0].set_value('{"prompt": 3}').run()
     assert 'no "prompt" that is text' in ok(app).error[0].value.replace("\\", "")
     assert app.button[0].disabled
