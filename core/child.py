@@ -15,6 +15,8 @@ from core.settings import Settings
 
 LARGEST_LOG_BYTES = 5_000_000
 ROOT = Path(__file__).parents[1]
+HUB_OFFLINE_ASKED = "DRAFTGAUGE_HUB_OFFLINE_ASKED"
+"""In a worker's environment: what HF_HUB_OFFLINE was before it was set there."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Entry:
 def log_file(settings: Settings, device: str) -> Path:
     """Where a device's worker writes its warnings and tracebacks."""
     return settings.data / f"worker-{device.replace(':', '-')}.log"
+
+
+def _quiet_and_offline() -> dict[str, str]:
+    """Loading never asks the network. Only the worker's downloads do, in a process of their own, unless the user wants them not to."""
+    return {"HF_HUB_OFFLINE": "1", HUB_OFFLINE_ASKED: os.environ.get("HF_HUB_OFFLINE", ""), "TOKENIZERS_PARALLELISM": "false"}
 
 
 class Child:
@@ -55,7 +62,7 @@ class Child:
                 stderr=errors,
                 bufsize=0,
                 cwd=ROOT,
-                env=os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+                env=os.environ | _quiet_and_offline(),
                 start_new_session=True,
             )
         threading.Thread(target=self._listen, name=f"draftgauge-worker-{device}", daemon=True).start()

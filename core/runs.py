@@ -15,8 +15,11 @@ from core.policies import Policy
 from core.trace import PromptTrace
 
 Status = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
-Stage = Literal["queued", "load", "plain", "draft", "timing", "calibrating", "confirming", "done"]
-Purpose = Literal["answer", "calibration", "confirmation"]
+Stage = Literal["queued", "download", "load", "smoke", "plain", "draft", "timing", "calibrating", "confirming", "done"]
+TIMED: frozenset[Stage] = frozenset({"plain", "draft", "timing", "calibrating", "confirming"})
+"""Stages during which the machine should be left alone; the draft's reading is not timed, but timing follows within seconds."""
+Purpose = Literal["answer", "calibration", "confirmation", "smoke"]
+Extent = Literal["full", "smoke"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 Label = Annotated[str, Field(max_length=60)]
 AnyPolicy = Annotated[Policy, Field(discriminator="kind")]
@@ -48,7 +51,10 @@ class ModelRef(Record):
 
 
 class RunSpec(Record):
-    """What to measure. Everything that changes a result is in here."""
+    """What to measure. Everything that changes a result is in here.
+
+    extent: full = a measurement; smoke = only whether the pair runs at all, in eight tokens of the first prompt (`core.smoke`).
+    """
 
     target: ModelRef
     draft: ModelRef
@@ -57,6 +63,7 @@ class RunSpec(Record):
     device: str = "cpu"
     dtype: Dtype = "float32"
     seed: int = 0
+    extent: Extent = "full"
 
 
 class DeviceInfo(Record):
@@ -133,12 +140,16 @@ class Generation(Record):
 
 
 class Progress(Record):
-    """Where a run is: `done` of `total` steps of a stage, and how much of the whole is behind it (0..1)."""
+    """Where a run is: `done` of `total` steps of a stage, and how much of the whole is behind it (0..1).
+
+    The steps of a download are bytes; download_s is how long it took, or has taken so far, in seconds.
+    """
 
     stage: Stage = "queued"
     done: int = 0
     total: int = 0
     fraction: float = 0.0
+    download_s: float = 0.0
 
 
 class Run(BaseModel):

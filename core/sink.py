@@ -16,7 +16,7 @@ from core.trace import PromptTrace
 WRITE_EVERY_S = 1.0
 
 SHARE: dict[Stage, float] = {"load": 0.05, "plain": 0.20, "draft": 0.05, "timing": 0.15, "calibrating": 0.20, "confirming": 0.35}
-"""About how much of the demo's measurement each stage takes; only the progress bar uses it."""
+"""About how much of the demo's measurement each stage takes; only the progress bar uses it. A download comes before the measurement."""
 
 
 class Sink(Protocol):
@@ -66,11 +66,15 @@ class StoreSink:
         self._progress: Progress | None = None
         self._generations: list[Generation] = []
         self._written_at_s = 0.0
+        self._download_began_s: float | None = None
+        self._download_s = 0.0
 
     def stage(self, stage: Stage, done: int, total: int) -> None:
         """See `Sink`. A new stage is written at once."""
-        changed, self._stage = stage != self._stage, stage
-        self._progress = Progress(stage=stage, done=done, total=total, fraction=fraction(stage, done, total))
+        changed = stage != self._stage
+        self._clock_download(stage)
+        self._stage = stage
+        self._progress = Progress(stage=stage, done=done, total=total, fraction=fraction(stage, done, total), download_s=self._download_s)
         self._write(now=changed)
 
     def environment(self, environment: Environment) -> None:
@@ -107,6 +111,13 @@ class StoreSink:
         """Write what is still held back."""
         self._write(now=True)
 
+    def _clock_download(self, stage: Stage) -> None:
+        """Time spent downloading says nothing about the time that the measurement takes, so it is kept apart."""
+        if self._stage == "download" and self._download_began_s is not None:
+            self._download_s = time.monotonic() - self._download_began_s
+        elif stage == "download":
+            self._download_began_s = time.monotonic()
+
     def _write(self, now: bool) -> None:
         if not now and time.monotonic() - self._written_at_s < WRITE_EVERY_S:
             return
@@ -121,9 +132,10 @@ class StoreSink:
 
 
 def fraction(stage: Stage, done: int, total: int) -> float:
-    """About how much of a whole measurement is behind `done` of `total` steps of a stage, 0..1."""
+    """About how much of a whole measurement is behind `done` of `total` steps of a stage, 0..1; for a smoke test, of that test."""
+    part = done / total if total else 0.0
     if stage not in SHARE:
-        return 1.0 if stage == "done" else 0.0
+        return {"done": 1.0, "smoke": part}.get(stage, 0.0)
     stages = list(SHARE)
     before = sum(SHARE[s] for s in stages[: stages.index(stage)])
-    return min(1.0, before + SHARE[stage] * (done / total if total else 0.0))
+    return min(1.0, before + SHARE[stage] * part)

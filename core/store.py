@@ -19,13 +19,15 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from core import database
 from core.database import devices, prompt_drafts, results, runs, traces
 from core.errors import InvalidInput, StoreError
-from core.runs import DeviceInfo, Environment, Generation, PassTimes, Progress, Record, Run, RunSpec, Status
+from core.runs import TIMED, DeviceInfo, Environment, Generation, PassTimes, Progress, Record, Run, RunSpec, Status
 from core.settings import Settings
 from core.trace import PromptTrace
 from core.trace_file import pack_traces, unpack_traces
 
 FILE_NAME = "draftgauge.sqlite"
 DRAFTS_KEPT = 100
+
+_MEASURES = runs.c.spec.not_like('%"extent":"smoke"%')  # no text in a spec can hold this: JSON escapes its quotes
 
 
 def open_store(settings: Settings) -> "Store":
@@ -69,7 +71,10 @@ class Store:
             return connection.execute(select(runs.c.status).where(runs.c.id == run_id)).scalar_one_or_none()
 
     def recent(self, limit: int) -> list[Run]:
-        """The newest runs first: what was asked and how it went, without passes, generations and traces. `unreadable` ones are left out."""
+        """The newest runs first: what was asked and how it went, without passes, generations and traces.
+
+        Smoke tests and `unreadable` ones are left out.
+        """
         return [run for run in self._newest(limit) if run is not None]
 
     def unreadable(self, limit: int) -> int:
@@ -78,8 +83,14 @@ class Store:
 
     def _newest(self, limit: int) -> list[Run | None]:
         with self._begin() as connection:
-            rows = connection.execute(select(runs).order_by(runs.c.number.desc()).limit(limit)).all()
+            rows = connection.execute(select(runs).where(_MEASURES).order_by(runs.c.number.desc()).limit(limit)).all()
         return [_run_if_readable(row) for row in rows]
+
+    def timing(self) -> bool:
+        """Whether a run is in a timed stage on some device, so that the machine should be left alone."""
+        with self._begin() as connection:
+            found = connection.execute(select(runs.c.progress).where(runs.c.status == "running")).scalars().all()
+        return any(Progress.model_validate_json(progress).stage in TIMED for progress in found)
 
     def queued(self, device: str | None = None) -> list[str]:
         """Ids of the runs that wait (for one device, or all), the next one first."""

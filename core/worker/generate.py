@@ -91,6 +91,15 @@ def timed_generate(pair: Pair, prompt: torch.Tensor, max_new_tokens: int, **how:
     return Timed(tokens, tuple(clock.rounds), total_s, first_s)
 
 
+def first_difference(tokens: NDArray[np.int32], expected: NDArray[np.int32]) -> int | None:
+    """Where two answers first differ (the shorter one's length when one is cut short), or None when they are equal."""
+    shared = min(len(tokens), len(expected))
+    different = np.flatnonzero(tokens[:shared] != expected[:shared])
+    if len(different):
+        return int(different[0])
+    return None if len(tokens) == len(expected) else shared
+
+
 def synchronise(device: torch.device) -> None:
     """Wait for what was started on an accelerator; nothing to do on a CPU."""
     if device.type == "cuda":

@@ -24,9 +24,10 @@ from core.runs import Generation, Purpose, RunSpec
 from core.settings import Settings
 from core.sink import Sink
 from core.worker.environment import device_named, environment
-from core.worker.generate import Timed, run_policy
+from core.worker.generate import Timed, first_difference, run_policy
 from core.worker.models import Garage, Pair
 from core.worker.recorder import Recorder
+from core.worker.smoke import shortened, smoke
 from core.worker.timing import WIDEST, Quiet, pass_times, prefill_seconds
 from core.worker.tracing import trace
 
@@ -55,7 +56,10 @@ def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
         torch.set_num_threads(settings.threads)
     reason = ""
     try:
-        _Measurement(spec, sink).run()
+        if spec.extent == "smoke":
+            _Measurement(shortened(spec), sink).smoke()
+        else:
+            _Measurement(spec, sink).run()
     except RuntimeError as error:
         if not _out_of_memory(error):
             raise
@@ -81,8 +85,7 @@ class _Measurement:
         self._block = 0
         self._answers: list[NDArray[np.int32]] = []
         self._answers_s = 0.0
-        self._sink.stage("load", 0, 2)
-        self._pair = _garage.get(spec)
+        self._pair = _garage.get(spec, self._sink.stage)
         self._quiet = Quiet(self._pair.device, self._sink.disturbed)
         self._once = Quiet(self._pair.device, self._sink.disturbed, patience_s=0.0)  # judged, but not repeated
         self._prompts = encode_prompts(self._pair, spec)
@@ -97,6 +100,11 @@ class _Measurement:
         self._time_passes()
         self._calibrate()
         self._confirm()
+
+    def smoke(self) -> None:
+        """Only whether the pair runs."""
+        self._sink.environment(environment(self._spec, self._pair))
+        smoke(self._pair, self._prompts[0], self._sink)
 
     def _warm_up(self) -> None:
         """First calls are slow (allocations, kernel choice) and belong to nobody's result."""
@@ -235,12 +243,3 @@ def spread(labels: Sequence[str], count: int, seed: int) -> list[int]:
         turns[labels[index]] = turn + 1
         ranked.append((turn, place))
     return [order[place] for _, place in sorted(ranked)[:count]]
-
-
-def first_difference(tokens: NDArray[np.int32], expected: NDArray[np.int32]) -> int | None:
-    """Where two answers first differ (the shorter one's length when one is cut short), or None when they are equal."""
-    shared = min(len(tokens), len(expected))
-    different = np.flatnonzero(tokens[:shared] != expected[:shared])
-    if len(different):
-        return int(different[0])
-    return None if len(tokens) == len(expected) else shared

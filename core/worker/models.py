@@ -4,11 +4,14 @@ Both models get a plain generation config: greedy, with the target's own end-of-
 model's sampling defaults (temperature, repetition penalty, suppressed tokens) would leak into
 the draft's proposals in the library, so they are put aside for both.
 The library compares only the sizes of the two vocabularies; here their tokens are compared too.
-Only folders in the Hugging Face layout are read, never the network, and no code from them is run.
+A model is loaded from a folder in the Hugging Face layout, or from a GGUF file, whose weights are unpacked
+(so their speed here is not that of engines which keep them packed). Hub models are first brought into
+the Hub's cache by `core.worker.download`. Loading asks no network, and no code from models is run.
 Not covered: pairs with different vocabularies, encoder-decoder models, recurrent states.
 """
 
 import gc
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -20,8 +23,10 @@ from transformers.cache_utils import DynamicLayer
 from transformers.utils import logging
 
 from core.errors import ModelError
-from core.runs import Dtype, ModelRef, RunSpec
+from core.runs import Dtype, ModelRef, RunSpec, Stage
 from core.vocab import difference
+from core.worker import download
+from core.worker.download import Report
 
 logging.disable_progress_bar()
 logging.set_verbosity_error()  # the library warns about its own nested calls at every draft
@@ -42,6 +47,25 @@ class Pair:
     device: torch.device
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a model's files are on this machine: a folder, and in it the GGUF file, "" for safetensors. `changed_ns`: when they last changed."""
+
+    folder: Path
+    gguf_file: str = ""
+    changed_ns: int = 0
+
+    @property
+    def loader(self) -> dict[str, Any]:
+        """How Transformers is told to read it: these files only, and no code among them."""
+        how: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        return {**how, "gguf_file": self.gguf_file} if self.gguf_file else how
+
+
+def _not_told(_stage: Stage, _done: int, _total: int) -> None:
+    """For callers that show no progress."""
+
+
 class Garage:
     """Holds at most one pair. The old one is let go before the next is loaded, so both never share the memory."""
 
@@ -49,16 +73,18 @@ class Garage:
         self._key: tuple[object, ...] | None = None
         self._pair: Pair | None = None
 
-    def get(self, spec: RunSpec) -> Pair:
-        """The pair of `spec` on its device and in its dtype; loaded unless it is the one held.
+    def get(self, spec: RunSpec, report: Report = _not_told) -> Pair:
+        """The pair of `spec` on its device and in its dtype; loaded unless it is the one held. `report` hears of a download.
 
-        Raises ModelError with a sentence when a folder is missing, damaged, or no causal language
-        model, or when the two vocabularies differ in size or in what their ids stand for.
+        Raises ModelError with a sentence when a model cannot be downloaded, when its files are missing, damaged, or no causal
+        language model, or when the two vocabularies differ in size or in what their ids stand for.
         """
-        key = (_folder_state(spec.target, "target"), _folder_state(spec.draft, "draft"), spec.device, spec.dtype)
+        target, draft = places(spec, report)
+        key = (target, draft, spec.device, spec.dtype)
+        report("load", 0, 2)
         if self._pair is None or key != self._key:
             self.empty()
-            self._pair, self._key = load_pair(spec), key
+            self._pair, self._key = _load(spec, target, draft), key
         return self._pair
 
     def empty(self) -> None:
@@ -71,11 +97,15 @@ class Garage:
 
 def load_pair(spec: RunSpec) -> Pair:
     """Load both models and the target's tokenizer. Raises ModelError."""
+    return _load(spec, *places(spec, _not_told))
+
+
+def _load(spec: RunSpec, target_place: Place, draft_place: Place) -> Pair:
     device = torch.device(spec.device)
-    tokenizer = _load_tokenizer(spec.target)
-    _check_tokens(spec, tokenizer, _load_tokenizer(spec.draft))
-    target = _load_model(spec.target, "target", spec.dtype, device)
-    draft = _load_model(spec.draft, "draft", spec.dtype, device)
+    tokenizer = _load_tokenizer(spec.target, target_place)
+    _check_tokens(spec, tokenizer, _load_tokenizer(spec.draft, draft_place))
+    target = _load_model(spec.target, target_place, "target", spec.dtype, device)
+    draft = _load_model(spec.draft, draft_place, "draft", spec.dtype, device)
     sizes = [int(_text_config(model).vocab_size) for model in (target, draft)]
     if sizes[0] != sizes[1]:
         raise ModelError(
@@ -108,23 +138,40 @@ def _eos_ids(target: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tup
     return tuple(cast("list[int]", found)) if isinstance(found, list | tuple) else (int(found),)
 
 
-def _folder_state(ref: ModelRef, role: str) -> tuple[str, int]:
-    """The folder and its newest change, so that a model written anew is loaded anew."""
-    folder = Path(ref.path)
+def places(spec: RunSpec, report: Report) -> tuple[Place, Place]:
+    """Where target and draft are, after what is missing of Hub models was downloaded. Raises ModelError."""
+    hub = [ref for ref in (spec.target, spec.draft) if ref.source == "hub"]
+    folders = dict(zip(hub, download.fetch(hub, report), strict=True)) if hub else {}
+    return _place(spec.target, folders, "target"), _place(spec.draft, folders, "draft")
+
+
+def _place(ref: ModelRef, folders: dict[ModelRef, Path], role: str) -> Place:
+    """The place with its newest change, so that a model written anew is loaded anew."""
+    if ref.source == "gguf":
+        return _gguf_place(Path(ref.path), role)
+    folder = folders.get(ref, Path(ref.path))
     if not (folder / "config.json").is_file():
         what = "holds no config.json" if folder.is_dir() else "does not exist"
         raise ModelError(f"The {role}'s folder {folder} {what}. Choose another model, or put its files back.")
-    return str(folder), max(file.stat().st_mtime_ns for file in folder.iterdir())
+    return Place(folder, changed_ns=max(file.stat().st_mtime_ns for file in folder.iterdir()))
 
 
-def _load_model(ref: ModelRef, role: str, dtype: Dtype, device: torch.device) -> PreTrainedModel:
+def _gguf_place(file: Path, role: str) -> Place:
+    if not file.is_file():
+        raise ModelError(f"The {role}'s file {file} does not exist. Choose another model, or put it back.")
+    if importlib.util.find_spec("gguf") is None:
+        raise ModelError(f"The {role} {file.name} is a GGUF file; reading it needs the package gguf. Install it with: pip install gguf")
+    return Place(file.parent, file.name, file.stat().st_mtime_ns)
+
+
+def _load_model(ref: ModelRef, place: Place, role: str, dtype: Dtype, device: torch.device) -> PreTrainedModel:
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(ref.path, dtype=DTYPES[dtype], local_files_only=True, output_loading_info=True)
+        loaded = AutoModelForCausalLM.from_pretrained(place.folder, dtype=DTYPES[dtype], output_loading_info=True, **place.loader)
     except torch.OutOfMemoryError:
         raise
     except _LOAD_FAILURES as error:
         raise ModelError(
-            f"The {role} {ref.name} in {ref.path} could not be loaded: {_first_line(error)} Check its files, or choose another model."
+            f"The {role} {ref.name} in {place.folder} could not be loaded: {_first_line(error)} Check its files, or choose another model."
         ) from error
     model, info = cast("tuple[PreTrainedModel, dict[str, Any]]", loaded)
     if info["missing_keys"]:
@@ -142,11 +189,11 @@ def _check_cache(model: PreTrainedModel, role: str) -> None:
         raise ModelError(f"The {role} keeps a running state ({model.config.model_type}), so rejected tokens cannot be undone. Choose another model.")
 
 
-def _load_tokenizer(ref: ModelRef) -> PreTrainedTokenizerBase:
+def _load_tokenizer(ref: ModelRef, place: Place) -> PreTrainedTokenizerBase:
     try:
-        return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(ref.path, local_files_only=True))
+        return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(place.folder, **place.loader))
     except _LOAD_FAILURES as error:
-        raise ModelError(f"The tokenizer of {ref.name} in {ref.path} could not be loaded: {_first_line(error)} Check its files.") from error
+        raise ModelError(f"The tokenizer of {ref.name} in {place.folder} could not be loaded: {_first_line(error)} Check its files.") from error
 
 
 def _check_tokens(spec: RunSpec, target: PreTrainedTokenizerBase, draft: PreTrainedTokenizerBase) -> None:
