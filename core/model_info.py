@@ -27,6 +27,7 @@ class ModelInfo(Record):
     """One model, read at `read_s` (seconds since 1970); `bytes_read` came over the network for it.
 
     vocabulary: key of the stored token map (`core.plan`), "" where there is none. cached: answered without the network.
+    renamed_from: the name it was asked for by, where the Hub has another one now. ask_access: the page on which to ask for a gated model.
     """
 
     ref: ModelRef
@@ -44,3 +45,18 @@ class ModelInfo(Record):
     licence: str = ""
     gated: bool = False
     downloads: int | None = None
+    renamed_from: str = ""
+    ask_access: str = ""
+
+
+class Found(Record):
+    """A model that a search found. updated: day of the last change. parameters: the Hub's own count of stored elements, which is too
+    small for quantised models; None where it has none.
+    """
+
+    id: str
+    downloads: int | None = None
+    gated: bool = False
+    updated: str = ""
+    tags: tuple[str, ...] = ()
+    parameters: int | None = None
