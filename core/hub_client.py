@@ -31,7 +31,7 @@ LARGEST_BYTES = {
     "generation_config.json": MB,
     "adapter_config.json": MB,
     "chat_template.jinja": MB,
-    "tokenizer_config.json": 16 * MB,
+    "tokenizer_config.json": 8 * MB,
     "special_tokens_map.json": MB,
     "added_tokens.json": 4 * MB,
     "tokenizer.json": 64 * MB,

@@ -43,9 +43,11 @@ def weigh(tensors: Iterable[Tensor], config: Mapping[str, Any]) -> Weights:
 def quantisation(config: Mapping[str, Any]) -> tuple[str, int | None]:
     """The quantisation method that a config names, "" for none, and its bits per weight where it says so."""
     found = _mapping(config.get("quantization_config")) or _mapping(_mapping(config.get("text_config")).get("quantization_config"))
+    packed = _mapping(config.get("quantization"))  # MLX keeps bits and group size under this name
+    if packed and "quant_method" not in found:
+        return "mlx", _whole(packed.get("bits"))
     if not found:
-        packed = _mapping(config.get("quantization"))  # MLX keeps bits and group size under this name
-        return ("mlx", _whole(packed.get("bits"))) if packed else ("", None)
+        return "", None
     method = str(found.get("quant_method") or "unknown")[:40]
     if method == "bitsandbytes":
         return method, 4 if found.get("load_in_4bit") or found.get("_load_in_4bit") else 8
