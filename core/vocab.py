@@ -1,41 +1,249 @@
-"""Whether two tokenizers number their tokens alike.
+"""Whether two tokenizers number their tokens alike: the verdict on a target and a draft.
 
 The draft's proposals reach the target as ids. Where the same id stands for different tokens the
 library does not complain: the answer stays right, because the target decides, but almost nothing
-is accepted. Special and added tokens are left out: they sit at the end, families rename them from
-release to release, and a draft rarely proposes one. Units: tokens. Not covered: which engines
-accept maps of different size.
+is accepted. So the maps (token -> id) are compared, not only their sizes. Units: tokens and ids;
+a vocabulary's `size` is the number of embedding rows that its config states. Not covered: which
+engine takes which verdict (`core.engines`), and how tokenizers are read (`core.plan.vocabulary`).
 """
 
-from collections.abc import Mapping, Set
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
-Map = Mapping[str, int]
+from core.runs import Record
+
+Kind = Literal["identical", "padded", "tail_differs", "few_differ", "same_size_different_map", "different"]
+Likeness = Literal["same", "differs", "unknown"]
+Names = dict[int, str]
+
+FEW_SHARE_PERMILLE = 1
+FEW_IDS = 256
+SAMPLES = 256
+"""Enough to hold every differing id of a `few_differ` verdict."""
+LONGEST_SAMPLE = 60
+BYTE_LEVEL_SPACE, METASPACE = "Ġ", "▁"
+"""How byte-level and SentencePiece vocabularies write the space before a word."""
+
+WORDS: dict[Kind, str] = {
+    "identical": "same tokens",
+    "padded": "padded",
+    "tail_differs": "tail differs",
+    "few_differ": "few differ",
+    "same_size_different_map": "same size, other tokens",
+    "different": "different",
+}
 
 
-class Difference(NamedTuple):
-    """`different` of the `shared` ids that both maps use stand for different tokens; `example` says one of them in words."""
+@dataclass(frozen=True)
+class Vocabulary:
+    """A tokenizer as far as pairs depend on it.
 
-    different: int
-    shared: int
-    example: str
-
-
-def difference(target: Map, draft: Map, added: Set[str] = frozenset()) -> Difference | None:
-    """Where the maps (token -> id) disagree, or None when a draft with one can serve a target with the other.
-
-    added: special and added tokens of either; their ids are not compared. Ids that only one map uses are its tail and no
-    disagreement either.
+    tokens: token -> id, added tokens included; size: the config's vocab_size; special: ids by role ("eos_token": 2).
+    added: special and added tokens. normaliser and pre_tokenizer: their settings as text, "" for none, None where the source
+    does not say. chat_template: its text, "" for none.
     """
-    spared = {ids[token] for token in added for ids in (target, draft) if token in ids}
-    tokens, drafted = ({id_: token for token, id_ in ids.items() if id_ not in spared} for ids in (target, draft))
-    shared = sorted(tokens.keys() & drafted.keys())
-    different = [id_ for id_ in shared if tokens[id_] != drafted[id_]]
-    if not different:
-        return None
-    moved = next((tokens[id_] for id_ in different if tokens[id_] in draft), None)
-    if moved is None:
-        example = f"id {different[0]} is {tokens[different[0]]!r} for the target and {drafted[different[0]]!r} for the draft"
-    else:
-        example = f"{moved!r} is {target[moved]} for the target and {draft[moved]} for the draft"
-    return Difference(len(different), len(shared), example)
+
+    tokens: Mapping[str, int]
+    size: int
+    special: Mapping[str, int] = field(default_factory=dict[str, int])
+    added: frozenset[str] = frozenset()
+    normaliser: str | None = None
+    pre_tokenizer: str | None = None
+    chat_template: str | None = None
+
+
+class IdDifference(Record):
+    """What one id stands for on each side; None where that side has no such id."""
+
+    id: int
+    target: str | None
+    draft: str | None
+
+
+class SpecialDifference(Record):
+    """A role, such as eos_token, with different ids; None where a side has no such role."""
+
+    role: str
+    target: int | None
+    draft: int | None
+
+
+class VocabVerdict(Record):
+    """How the draft's map compares with the target's.
+
+    common_ids: ids that both maps use; different_ids: those of them that stand for different tokens; only_target_ids and
+    only_draft_ids: ids of one map alone; tail_from: the first id that differs when nothing below it does, else None.
+    differences: the first of all these ids in order, at most 256; example: one of them in words, "" without any.
+    shared_tokens: strings that both know, under whatever id; translatable_tokens: the same with the space marks of the two
+    families taken for one, as Transformers and vLLM do between different tokenizers.
+    beyond_target and beyond_draft: ids at or above that side's own vocab_size, which its model cannot embed.
+    """
+
+    kind: Kind
+    target_size: int
+    draft_size: int
+    target_tokens: int
+    draft_tokens: int
+    common_ids: int
+    different_ids: int
+    only_target_ids: int
+    only_draft_ids: int
+    tail_from: int | None
+    differences: tuple[IdDifference, ...]
+    example: str
+    shared_tokens: int
+    translatable_tokens: int
+    beyond_target: int
+    beyond_draft: int
+    special: tuple[SpecialDifference, ...]
+    normaliser: Likeness
+    pre_tokenizer: Likeness
+    chat_template: Likeness
+
+    @property
+    def native(self) -> bool:
+        """Whether the pair may run natively in Transformers: equal sizes, and maps that agree where a draft proposes."""
+        return self.target_size == self.draft_size and self.kind in ("identical", "tail_differs", "few_differ")
+
+    @property
+    def word(self) -> str:
+        """The kind in a few words, for a badge."""
+        return WORDS[self.kind]
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one line."""
+        return f"{_finding(self)}{_sizes(self)}."
+
+
+def compare(target: Vocabulary, draft: Vocabulary) -> VocabVerdict:
+    """The verdict on a pair. Swapping the two swaps its fields and keeps its kind. 256,000 tokens each take under a second."""
+    ours, theirs = _names(target.tokens), _names(draft.tokens)
+    common = ours.keys() & theirs.keys()
+    different = {id_ for id_ in common if ours[id_] != theirs[id_]}
+    unlike = sorted(different | (ours.keys() ^ theirs.keys()))
+    tail_from = unlike[0] if unlike and unlike[0] > max(common - different, default=-1) else None
+    same_size = target.size == draft.size
+    return VocabVerdict(
+        kind=_kind(ours, theirs, len(common), len(different), tail_from is not None, bool(unlike), same_size),
+        target_size=target.size,
+        draft_size=draft.size,
+        target_tokens=len(target.tokens),
+        draft_tokens=len(draft.tokens),
+        common_ids=len(common),
+        different_ids=len(different),
+        only_target_ids=len(ours.keys() - theirs.keys()),
+        only_draft_ids=len(theirs.keys() - ours.keys()),
+        tail_from=tail_from,
+        differences=tuple(_difference(id_, ours, theirs) for id_ in unlike[:SAMPLES]),
+        example=_example(draft.tokens, ours, theirs, unlike),
+        shared_tokens=len(target.tokens.keys() & draft.tokens.keys()),
+        translatable_tokens=_translatable(target.tokens, draft.tokens),
+        beyond_target=_beyond(ours, target.size),
+        beyond_draft=_beyond(theirs, draft.size),
+        special=_special(target.special, draft.special),
+        normaliser=_likeness(target.normaliser, draft.normaliser),
+        pre_tokenizer=_likeness(target.pre_tokenizer, draft.pre_tokenizer),
+        chat_template=_likeness(target.chat_template, draft.chat_template),
+    )
+
+
+def _kind(ours: Names, theirs: Names, common: int, different: int, tail: bool, unlike: bool, same_size: bool) -> Kind:
+    """The map beats the size. A few equal ids at the front of two unrelated maps do not make the rest a tail: half of the
+    smaller map must agree before tail or few are considered.
+    """
+    if not unlike:
+        return "identical" if same_size else "padded"
+    equal = common - different
+    if equal and 2 * equal >= min(len(ours), len(theirs)):
+        if tail:
+            return "tail_differs"
+        if different <= FEW_IDS and 1000 * different <= FEW_SHARE_PERMILLE * common:
+            return "few_differ"
+    return "same_size_different_map" if same_size else "different"
+
+
+def _names(tokens: Mapping[str, int]) -> Names:
+    """The token of each id; spellings that share an id are joined in order."""
+    names = dict(zip(tokens.values(), tokens.keys(), strict=True))
+    if len(names) < len(tokens):
+        spellings: dict[int, list[str]] = {}
+        for token, id_ in tokens.items():
+            spellings.setdefault(id_, []).append(token)
+        names |= {id_: " = ".join(sorted(several)) for id_, several in spellings.items() if len(several) > 1}
+    return names
+
+
+def _shown(token: str) -> str:
+    return token if len(token) <= LONGEST_SAMPLE else token[: LONGEST_SAMPLE - 1] + "…"
+
+
+def _difference(id_: int, ours: Names, theirs: Names) -> IdDifference:
+    target, draft = (_shown(names[id_]) if id_ in names else None for names in (ours, theirs))
+    return IdDifference(id=id_, target=target, draft=draft)
+
+
+def _example(draft: Mapping[str, int], ours: Names, theirs: Names, unlike: list[int]) -> str:
+    """A token that moved says more than an id that changed its token, and that more than an id of one side alone."""
+    both = [id_ for id_ in unlike if id_ in ours and id_ in theirs]
+    for id_ in both:
+        token = ours[id_]
+        if draft.get(token, id_) != id_:
+            return f"{_shown(token)!r} is {id_} for the target and {draft[token]} for the draft"
+    for id_ in both or unlike:
+        mine, other = (repr(_shown(names[id_])) if id_ in names else "nothing" for names in (ours, theirs))
+        return f"id {id_} is {mine} for the target and {other} for the draft"
+    return ""
+
+
+def _beyond(names: Names, size: int) -> int:
+    return sum(id_ >= size for id_ in names) if max(names, default=-1) >= size else 0
+
+
+def _translatable(target: Mapping[str, int], draft: Mapping[str, int]) -> int:
+    mine, other = _space_mark(target), _space_mark(draft)
+    if mine == other:
+        return len(target.keys() & draft.keys())
+    return len(target.keys() & {mine + token[1:] if token.startswith(other) else token for token in draft})
+
+
+def _space_mark(tokens: Mapping[str, int]) -> str:
+    """Each family has its bare mark as a token; a letter Ġ may well be one of SentencePiece's."""
+    return METASPACE if METASPACE in tokens else BYTE_LEVEL_SPACE
+
+
+def _special(target: Mapping[str, int], draft: Mapping[str, int]) -> tuple[SpecialDifference, ...]:
+    roles = sorted(target.keys() | draft.keys())
+    pairs = [(role, target.get(role), draft.get(role)) for role in roles]
+    return tuple(SpecialDifference(role=role, target=mine, draft=other) for role, mine, other in pairs if mine != other)
+
+
+def _likeness(target: str | None, draft: str | None) -> Likeness:
+    if target is None or draft is None:
+        return "unknown"
+    return "same" if target == draft else "differs"
+
+
+def _finding(verdict: VocabVerdict) -> str:
+    """What the maps say. Every kind names its numbers."""
+    different, common = f"{verdict.different_ids:,}", f"{verdict.common_ids:,}"
+    if verdict.kind in ("identical", "padded"):
+        return f"Same token map: {common} of {verdict.target_tokens:,} tokens" if verdict.kind == "padded" else "Same token map"
+    if verdict.kind == "tail_differs":
+        tail = verdict.different_ids + verdict.only_target_ids + verdict.only_draft_ids
+        return f"Same tokens below id {verdict.tail_from:,}; only the tail differs, {tail:,} {'id' if tail == 1 else 'ids'}: {verdict.example}"
+    if verdict.kind == "few_differ":
+        return f"{different} of {common} common ids stand for other tokens: {verdict.example}"
+    if verdict.kind == "same_size_different_map":
+        return f"Different token maps: {different} of {common} common ids stand for other tokens, so almost nothing would be accepted"
+    return f"Different vocabularies: {different} of {common} common ids stand for other tokens"
+
+
+def _sizes(verdict: VocabVerdict) -> str:
+    """What the configs say, after `_finding`."""
+    if verdict.kind == "identical":
+        return f", same size: {verdict.common_ids:,} of {verdict.target_tokens:,} tokens"
+    if verdict.target_size == verdict.draft_size:
+        return f"; both sizes are {verdict.target_size:,}"
+    return f"; {verdict.target_size:,} embedding rows for the target, {verdict.draft_size:,} for the draft"

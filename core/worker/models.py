@@ -18,13 +18,13 @@ from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import DynamicLayer
 from transformers.utils import logging
 
 from core.errors import ModelError
 from core.runs import Dtype, ModelRef, RunSpec, Stage
-from core.vocab import difference
+from core.vocab import Vocabulary, VocabVerdict, compare
 from core.worker import download
 from core.worker.download import Report
 
@@ -103,15 +103,11 @@ def load_pair(spec: RunSpec) -> Pair:
 def _load(spec: RunSpec, target_place: Place, draft_place: Place) -> Pair:
     device = torch.device(spec.device)
     tokenizer = _load_tokenizer(spec.target, target_place)
-    _check_tokens(spec, tokenizer, _load_tokenizer(spec.draft, draft_place))
+    ours = Vocabulary(tokenizer.get_vocab(), _vocab_size(spec.target, target_place, "target"))
+    theirs = Vocabulary(_load_tokenizer(spec.draft, draft_place).get_vocab(), _vocab_size(spec.draft, draft_place, "draft"))
+    _check_tokens(spec, compare(ours, theirs))
     target = _load_model(spec.target, target_place, "target", spec.dtype, device)
     draft = _load_model(spec.draft, draft_place, "draft", spec.dtype, device)
-    sizes = [int(_text_config(model).vocab_size) for model in (target, draft)]
-    if sizes[0] != sizes[1]:
-        raise ModelError(
-            f"The target {spec.target.name} has a vocabulary of {sizes[0]:,} tokens and the draft {spec.draft.name} one of {sizes[1]:,}. "
-            "Choose a draft that was made with the target's tokenizer."
-        )
     eos_ids = _eos_ids(target, tokenizer)
     for model, role in ((target, "target"), (draft, "draft")):
         _check_cache(model, role)
@@ -196,18 +192,30 @@ def _load_tokenizer(ref: ModelRef, place: Place) -> PreTrainedTokenizerBase:
         raise ModelError(f"The tokenizer of {ref.name} in {place.folder} could not be loaded: {_first_line(error)} Check its files.") from error
 
 
-def _check_tokens(spec: RunSpec, target: PreTrainedTokenizerBase, draft: PreTrainedTokenizerBase) -> None:
-    """Raise ModelError when the draft's ids stand for other tokens than the target's."""
-    found = difference(target.get_vocab(), draft.get_vocab(), _added_tokens(target) | _added_tokens(draft))
-    if found is not None:
+def _vocab_size(ref: ModelRef, place: Place, role: str) -> int:
+    """The rows of the model's embedding, by its config: known before any weights are loaded."""
+    try:
+        return int(AutoConfig.from_pretrained(place.folder, **place.loader).get_text_config(decoder=True).vocab_size)
+    except _LOAD_FAILURES as error:
         raise ModelError(
-            f"The target {spec.target.name} and the draft {spec.draft.name} number their tokens differently: {found.different:,} of {found.shared:,} "
-            f"ids stand for other tokens, for example {found.example}. Choose a draft that was made with the target's tokenizer."
+            f"The config of the {role} {ref.name} in {place.folder} could not be loaded: {_first_line(error)} Check its files."
+        ) from error
+
+
+def _check_tokens(spec: RunSpec, verdict: VocabVerdict) -> None:
+    """Raise ModelError when the pair cannot run natively: ids that stand for other tokens, or sizes that differ."""
+    if verdict.native:
+        return
+    pair = f"The target {spec.target.name} and the draft {spec.draft.name}"
+    if verdict.kind in ("different", "same_size_different_map"):
+        raise ModelError(
+            f"{pair} number their tokens differently: {verdict.different_ids:,} of {verdict.common_ids:,} ids stand for other tokens, "
+            f"for example {verdict.example}. Choose a draft that was made with the target's tokenizer."
         )
-
-
-def _added_tokens(tokenizer: Any) -> set[str]:
-    return {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
+    raise ModelError(
+        f"{pair} fit in their tokens, but the target has a vocabulary of {verdict.target_size:,} tokens and the draft one of "
+        f"{verdict.draft_size:,}, and Transformers drafts natively only when both are equal. Choose a draft of the target's size."
+    )
 
 
 def _first_line(error: Exception) -> str:
