@@ -51,8 +51,14 @@ def test_find_is_cheapest_first_and_empty_without_a_price():
         assert prices.find(prices.load(), gpu) == ()
 
 
+def known(name):
+    gpu = prices.find_gpu(name)
+    assert gpu is not None
+    return gpu
+
+
 def test_usable_memory_is_read_or_said_to_be_estimated():
-    a10, l4 = prices.find_gpu("A10"), prices.find_gpu("L4")
+    a10, l4 = known("A10"), known("L4")
     assert a10.usable_bytes == a10.planning_bytes == int(21.99 * GIB)
     assert "21.99 GiB usable of 24 GB" in a10.planning_note
     assert l4.usable_bytes is None
@@ -66,7 +72,7 @@ def test_usable_memory_is_read_or_said_to_be_estimated():
 
 
 def test_bandwidth_and_arithmetic():
-    h100, t4 = prices.find_gpu("H100 SXM"), prices.find_gpu("T4")
+    h100, t4 = known("H100 SXM"), known("T4")
     assert (h100.bandwidth_bytes_per_s, h100.bf16_flops_per_s) == (3.35e12, 989e12)
     assert t4.bf16_flops_per_s is None
 
@@ -137,7 +143,7 @@ def test_cells_that_cannot_be_used(column, cell, sentence):
 
 
 def test_an_edited_table_is_held_to_the_same_rules():
-    row = dict(zip(COLUMNS, ROW.split(","), strict=True))
+    row: dict[str, str] = dict(zip(COLUMNS, ROW.split(","), strict=True))
     assert prices.from_rows([row], TODAY) == prices.parse_csv(f"{HEADER}\n{ROW}", TODAY)
     with pytest.raises(InvalidInput, match=re.escape("row 1 of the prices is '2,5'")):
         prices.from_rows([row | {"usd_per_hour": "2,5"}], TODAY)
@@ -212,7 +218,7 @@ class Catalogs(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"20261128" if self.path.endswith("version") else catalog(provider))
 
-    def log_message(self, *arguments):
+    def log_message(self, format, *args):
         """Keep the test's output clean."""
 
 
