@@ -39,9 +39,9 @@ TPU_V4 = Device(
     round_s=Band(0.0, 0.0, 0.1e-3),
 )
 SYSTEMS = {
-    "A100 80GB, Transformers 4.46": gpu("A100 80GB", 2039e9),
-    "H20 96GB, Transformers 4.51": gpu("H20", 4000e9),
-    "A100 80GB, vLLM 0.6.3 with graphs": engine("A100 80GB, vLLM", 2039e9),
+    "A100 80GB, Transformers 4.46": gpu("A100 80GB", 2039),
+    "H20 96GB, Transformers 4.51": gpu("H20", 4000),
+    "A100 80GB, vLLM 0.6.3 with graphs": engine("A100 80GB, vLLM", 2039),
     "M4 Max 128GB, llama.cpp": M4_MAX,
     "AMD EPYC, one thread, Transformers 5.24": CPU,
 }
@@ -139,7 +139,7 @@ def dynamic() -> list[Case]:
         "meta-llama/Llama-3.1-8B": (32, 8030261248 - 128256 * 4096),
         "meta-llama/Llama-3.2-1B": (16, 1235814400),
     }
-    device = gpu("RTX 4090", 1008e9)
+    device = gpu("RTX 4090", 1008)
     return [
         Case(row["draft"], estimate(load(*sizes[row["target"]], 2), load(*sizes[row["draft"]], 2), device), float(row["speedup_dynamic"]))
         for row in rows("hf_dynamic_speculation.csv")

@@ -46,7 +46,7 @@ READ_SHARE = Band(0.65, 0.8, 0.95)
 on an M4 Max 0.85-0.91 (tests/data/decode_speeds.csv)."""
 
 
-def gpu(name: str, bandwidth_bytes_s: float) -> Device:
+def gpu(name: str, bandwidth_gb_s: float) -> Device:
     """A CUDA GPU under Transformers without graph capture, as assisted generation always runs there.
 
     layer_s: 0.88 ms on an A100 (Transformers 4.46, six Qwen2.5 models), 0.61 ms on an H20 (4.51, six Qwen3 models; Qwen's own speed
@@ -55,7 +55,7 @@ def gpu(name: str, bandwidth_bytes_s: float) -> Device:
     """
     return Device(
         name=name,
-        bandwidth_bytes_s=READ_SHARE.times(bandwidth_bytes_s),
+        bandwidth_bytes_s=READ_SHARE.times(bandwidth_gb_s * 1e9),
         layer_s=Band(0.3e-3, 0.6e-3, 0.95e-3),
         step_s=Band(0.0, 0.5e-3, 1.5e-3),
         overlap=True,
@@ -65,11 +65,11 @@ def gpu(name: str, bandwidth_bytes_s: float) -> Device:
     )
 
 
-def engine(name: str, bandwidth_bytes_s: float) -> Device:
+def engine(name: str, bandwidth_gb_s: float) -> Device:
     """A CUDA GPU in an engine that captures graphs, such as vLLM: 0.13 ms per layer on an A100 (vLLM 0.6.3, Qwen2.5; Qwen's speed benchmark)."""
     return Device(
         name=name,
-        bandwidth_bytes_s=READ_SHARE.times(bandwidth_bytes_s),
+        bandwidth_bytes_s=READ_SHARE.times(bandwidth_gb_s * 1e9),
         layer_s=Band(0.05e-3, 0.11e-3, 0.16e-3),
         step_s=Band(0.0, 0.2e-3, 1e-3),
         overlap=False,

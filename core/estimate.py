@@ -29,14 +29,11 @@ from numpy.typing import NDArray
 from core import theory
 from core.devices import Device
 from core.memory import CacheProfile, kv_cache_bytes
-from core.model_info import ModelInfo
-from core.runs import Dtype
 
 Floats = NDArray[np.float64]
 
 ALPHA_LOW, ALPHA_MIDDLE, ALPHA_HIGH = 0.5, 0.7, 0.9
 GAMMAS = range(1, 21)
-BYTES: dict[Dtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 TIED_BY_DEFAULT = frozenset(
     {
         "bloom",
@@ -119,18 +116,18 @@ class Estimate:
         return self.c < 0.1
 
 
-def load_of(info: ModelInfo, profile: CacheProfile, dtype: Dtype, cache_tokens: int = 1024) -> Load:
-    """The load of a model as it would run here: in `dtype`, or as stored when it is quantised, with `cache_tokens` tokens cached."""
-    weights = info.weights
-    packed = weights is not None and weights.quantisation and weights.parameters
-    bytes_each = weights.bytes / weights.parameters if weights and weights.parameters and packed else BYTES[dtype]
-    looked_up = 0 if tied(info.config) else profile.embedding_parameters
-    cache = kv_cache_bytes(profile, cache_tokens, dtype=dtype).minimum + profile.fixed_bytes_per_sequence
+def load_of(profile: CacheProfile, *, bytes_per_parameter: float, tied: bool, cache_tokens: int = 1024, cache_dtype: str = "bfloat16") -> Load:
+    """The load of a model whose weights are held at `bytes_per_parameter`, with `cache_tokens` tokens cached.
+
+    tied: whether the embedding is also the head (`tied_embedding`), so that every step multiplies it; else it is only looked up.
+    """
+    looked_up = 0 if tied else profile.embedding_parameters
+    cache = kv_cache_bytes(profile, cache_tokens, dtype=cache_dtype).minimum + profile.fixed_bytes_per_sequence
     active, every = profile.active_parameters - looked_up, profile.parameters - looked_up
-    return Load(profile.layers, active * bytes_each, every * bytes_each, cache)
+    return Load(profile.layers, active * bytes_per_parameter, every * bytes_per_parameter, cache)
 
 
-def tied(config: Mapping[str, Any]) -> bool:
+def tied_embedding(config: Mapping[str, Any]) -> bool:
     """Whether the embedding is also the head, so that every step multiplies it, from a raw config: its own word, else the architecture's default."""
     text = config.get("text_config")
     inner: Mapping[str, Any] = cast("Mapping[str, Any]", text) if isinstance(text, Mapping) else config

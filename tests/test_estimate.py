@@ -10,21 +10,15 @@ from hypothesis import strategies as st
 from benchmarks import c_estimate
 from core import demo
 from core.devices import CPU, Band, Device, engine, gpu
-from core.estimate import HIGH, LIKELY, LOW, TIED_BY_DEFAULT, Load, estimate, load_of, tied, verify_ratios
+from core.estimate import HIGH, LIKELY, LOW, TIED_BY_DEFAULT, Load, estimate, load_of, tied_embedding, verify_ratios
 from core.memory import CacheProfile, LayerCache
-from core.model_info import ModelInfo, Weights
-from core.runs import ModelRef
 
-A100 = gpu("A100 80GB", 2039e9)
+A100 = gpu("A100 80GB", 2039)
 SMOLLM = {"135M": (30, 134515008), "1.7B": (24, 1711376384)}
 
 
 def dense(layers, parameters, bytes_each=2):
     return Load(layers, parameters * bytes_each, parameters * bytes_each)
-
-
-def info(config, weights=None):
-    return ModelInfo(ref=ModelRef(source="hub", name="a/b", path="a/b"), read_s=0, config=config, weights=weights)
 
 
 def profile(**changed):
@@ -82,7 +76,7 @@ def test_the_same_draft_is_cheap_where_reading_decides():
 
 def test_a_graph_capturing_engine_makes_the_small_draft_cheaper():
     target, draft = dense(32, 7.5e9), dense(16, 1.2e9)
-    assert estimate(target, draft, engine("A100", 2039e9)).c < 0.6 * estimate(target, draft, A100).c
+    assert estimate(target, draft, engine("A100", 2039)).c < 0.6 * estimate(target, draft, A100).c
 
 
 def test_speedups_span_the_paper_s_alphas():
@@ -107,7 +101,7 @@ def test_experts_make_verification_dear():
     assert experts.bytes_for(1) == pytest.approx(6e9)
     assert experts.bytes_for(2) == pytest.approx(60e9 * (1 - 0.9**2))
     assert plain.bytes_for(20) == 6e9
-    fast = engine("H100", 3350e9)
+    fast = engine("H100", 3350)
     assert verify_ratios(fast, experts, LIKELY)[4] > 1.5
     assert verify_ratios(fast, experts, LOW)[4] == 1
     assert verify_ratios(fast, plain, LIKELY)[4] == pytest.approx(1.07)
@@ -116,28 +110,21 @@ def test_experts_make_verification_dear():
 
 
 def test_load_counts_what_is_multiplied():
-    untied = load_of(info({"model_type": "llama", "tie_word_embeddings": False}), profile(), "bfloat16", cache_tokens=10)
+    untied = load_of(profile(), bytes_per_parameter=2, tied=False, cache_tokens=10)
     assert (untied.layers, untied.read_bytes, untied.most_bytes, untied.cache_bytes) == (4, 1400, 1400, 4 * 512 * 10)
-    assert load_of(info({"model_type": "llama", "tie_word_embeddings": True}), profile(), "float32").read_bytes == 4000
-    experts = load_of(info({"model_type": "gemma2"}), profile(active_parameters=500), "bfloat16")
+    tied = load_of(profile(), bytes_per_parameter=0.5, tied=True, cache_tokens=10, cache_dtype="float32")
+    assert (tied.read_bytes, tied.cache_bytes) == (500, 2 * untied.cache_bytes)
+    experts = load_of(profile(active_parameters=500), bytes_per_parameter=2, tied=True)
     assert (experts.read_bytes, experts.most_bytes) == (1000, 2000)
 
 
-def test_quantised_weights_count_as_stored():
-    packed = Weights(bytes=562, parameters=1000, quantisation="gptq")
-    stored = Weights(bytes=2000, parameters=1000)
-    config = {"model_type": "gemma2"}
-    assert load_of(info(config, packed), profile(), "bfloat16").read_bytes == 562
-    assert load_of(info(config, stored), profile(), "float32").read_bytes == 4000
-
-
 def test_tying_is_read_from_the_config():
-    assert tied({"model_type": "llama", "tie_word_embeddings": True})
-    assert not tied({"model_type": "llama"})
-    assert tied({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}})
-    assert not tied({"model_type": "gemma2", "tie_word_embeddings": False})
+    assert tied_embedding({"model_type": "llama", "tie_word_embeddings": True})
+    assert not tied_embedding({"model_type": "llama"})
+    assert tied_embedding({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}})
+    assert not tied_embedding({"model_type": "gemma2", "tie_word_embeddings": False})
     for folder in (demo.TARGET.path, demo.DRAFT.path):
-        assert tied(json.loads((Path(folder) / "config.json").read_text()))
+        assert tied_embedding(json.loads((Path(folder) / "config.json").read_text()))
 
 
 def test_tied_by_default_is_what_the_library_does():
