@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
+from core.decoding import Decoding
 from core.policies import Policy
 from core.trace import PromptTrace
 
@@ -54,6 +55,8 @@ class RunSpec(Record):
     """What to measure. Everything that changes a result is in here.
 
     extent: full = a measurement; smoke = only whether the pair runs at all, in eight tokens of the first prompt (`core.smoke`).
+    chat_template: each prompt is a user's turn, put into the target's own template. stop: strings at which the service ends
+    an answer; the recorded answers are cut there. group: runs with the same group are drafts for one target and its same answers.
     """
 
     target: ModelRef
@@ -64,6 +67,10 @@ class RunSpec(Record):
     dtype: Dtype = "float32"
     seed: int = 0
     extent: Extent = "full"
+    decoding: Decoding = Decoding()
+    chat_template: bool = False
+    stop: tuple[str, ...] = ()
+    group: str = ""
 
 
 class DeviceInfo(Record):

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Ended = Literal["eos", "length"]
+Ended = Literal["eos", "length", "stop"]
 
 LONGEST_TAIL = 20
 
@@ -45,21 +45,41 @@ class Lookup:
 
 
 @dataclass(frozen=True)
+class Sampled:
+    """What is known besides under sampling. p is what the target, q what the draft really samples from, processors included.
+
+    p: (N,) float32, p of the answer's token, kept while it was written. overlap: (N,) float32, sum of min(p, q) over the
+        vocabulary: the chance that whatever the draft proposes there is accepted.
+    stop_rejected: threshold -> (N,) float32, the chance that drafting stops at a token that is going to be rejected.
+    greedy_hit: (N,) bool, True where the answer's token is the draft's first choice, for engines that draft greedily.
+    clamped: positions where a recomputed p was 0 although the token was written.
+    """
+
+    p: NDArray[np.float32]
+    overlap: NDArray[np.float32]
+    stop_rejected: dict[float, NDArray[np.float32]]
+    greedy_hit: NDArray[np.bool_]
+    clamped: int = 0
+
+
+@dataclass(frozen=True)
 class PromptTrace:
     """One prompt: the target's answer and the draft's opinion of every token in it.
 
     prompt_tokens: length of the prompt in tokens.
     answer: (N,) int32 token ids, the end-of-text token included when the answer ended with it.
     pieces: the answer's text, one string per token.
-    ended: "eos" when the target ended the text itself, "length" when the budget was used up.
+    ended: "eos" when the target ended the text itself, "length" when the budget was used up, "stop" when a stop
+        string was written and the answer was cut behind it.
     budget: max_new_tokens of the generation.
     accept: (N,) float32, probability that the draft's token is accepted at this position
         (greedy: 1 where the draft's first choice is the answer's token, else 0).
-    confidence: (N,) float32, the draft's probability of the token it chose at this position.
+    confidence: (N,) float32, the draft's probability of the token it chose at this position (sampling: of the answer's token).
     draft_choice: (N,) int32, the token the draft chose.
     draft_eos: (N,) bool, True where the token it chose is an end-of-text token.
     tails: rollouts after wrong tokens, or None when they were not recorded.
     lookup: n-gram size -> candidates at each position; empty when not recorded.
+    sampled: None for greedy decoding.
     """
 
     prompt_tokens: int
@@ -73,6 +93,7 @@ class PromptTrace:
     draft_eos: NDArray[np.bool_]
     tails: Tails | None = None
     lookup: dict[int, Lookup] | None = None
+    sampled: Sampled | None = None
 
 
 def repeated_share(tokens: NDArray[np.int32], n: int = 8) -> float:
