@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 from core.errors import InvalidInput
 
-LayerKind = Literal["full", "sliding", "latent", "linear", "recurrent", "shared", "cross"]
+LayerKind = Literal["full", "sliding", "latent", "linear", "recurrent", "shared", "cross", "none"]
 Engine = Literal["transformers", "vLLM", "SGLang", "llama.cpp"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
@@ -43,7 +43,7 @@ KV_DTYPES = tuple(_RATES)
 class LayerCache:
     """What one decoder layer keeps of a sequence. Widths are per KV head; all bytes in bf16.
 
-    shared: the layer reads another layer's keys and values and keeps none. window is None without one.
+    shared: the layer reads another layer's keys and values and keeps none; none: it has no attention. window is None without one.
     state_bytes: fixed size per sequence, whatever its length. cross_bytes_per_source_token: keys and values of the encoder's
     output. engine_bytes_per_token: what vLLM, SGLang and llama.cpp keep where that differs from Transformers, else None.
     """

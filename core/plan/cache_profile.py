@@ -1,0 +1,195 @@
+"""How much memory a model's weights and cache take, asked of the library instead of derived from its config.
+
+The model is built without weights and run over 8 and over 24 tokens; what its cache then holds is counted. Units: bytes with
+weights and cache in bf16 (running states as the library keeps them, often fp32). Checked against published parameter counts and
+against reports of wrong estimates (tests/data). Not covered: code of a repository, and caches that do not grow token by token.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+from transformers import PretrainedConfig
+
+from core.errors import InvalidInput, ModelError
+from core.memory_cache import CacheProfile, LayerCache, LayerKind
+from core.plan import skeleton
+from core.plan.model_config import Resolved, resolve
+from core.plan.skeleton import LONG, SHORT, SOURCE_LONG, SOURCE_SHORT, LayerTensors, Skeleton
+from core.settings import Settings
+
+_LINEAR = ("Delta", "Lightning", "LinearAttention")
+_EXPERTS_PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k", "top_k_experts", "router_top_k", "top_k")
+
+
+def profile(arguments: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    """The planner's job: {"config": config.json} -> `CacheProfile.to_json`. Raises as `cache_profile`."""
+    if "config" not in arguments:
+        raise InvalidInput("No config was given to size a cache from.")
+    return cache_profile(arguments["config"]).to_json()
+
+
+def cache_profile(config: Mapping[str, Any] | PretrainedConfig) -> CacheProfile:
+    """The sizes of the architecture that `config` (config.json, or the library's object) describes, without weights or network.
+
+    Takes seconds and some 100 MB whatever the model's size. Raises InvalidInput when it is no config, ModelError when the
+    architecture is unknown, is no language model, or cannot be built or run here; never guesses.
+    """
+    resolved = resolve(config)
+    built = skeleton.build(resolved)
+    short, long = skeleton.run(built, SHORT), skeleton.run(built, LONG)
+    source = skeleton.run(built, SHORT, SOURCE_LONG) if resolved.whole.is_encoder_decoder else short
+    linear = any(word in type(module).__name__ for module in built.model.modules() for word in _LINEAR)
+    layers = tuple(_layer(resolved, linear, *three) for three in zip(short, long, source, strict=True))
+    if not any(layer.bytes_per_token or layer.state_bytes for layer in layers):
+        raise ModelError(f"{resolved.whole.model_type!r} keeps no cache in Transformers, so that memory per token cannot be estimated.")
+    return _profile(built, layers)
+
+
+def _profile(built: Skeleton, layers: tuple[LayerCache, ...]) -> CacheProfile:
+    text = built.resolved.text
+    counted = _counted(built)
+    parameters = sum(parameter.numel() for parameter in counted)
+    head = _head(built)
+    notes = list(built.resolved.notes)
+    if built.resolved.untied and head is not None and _is_tied(built, head):
+        notes.append(
+            f"{parameters + head.numel():,} parameters with the output head that this config asks for; {parameters:,} as Transformers 5.24 ties it."
+        )
+        parameters += head.numel()
+    idle, known = _idle_parameters(built)
+    if not known:
+        notes.append("How many experts a token passes is not known; all are counted as active.")
+    notes += _differences(layers)
+    return CacheProfile(
+        model_type=built.resolved.whole.model_type,
+        architecture=type(built.model).__name__,
+        parameters=parameters,
+        active_parameters=parameters - idle,
+        embedding_parameters=sum(p.numel() for p in counted if any(p is e.weight for e in built.model.modules() if isinstance(e, nn.Embedding))),
+        vocab_size=head.shape[0] if head is not None else text.vocab_size,
+        hidden_size=text.hidden_size,
+        context=_context(text),
+        per_layer=layers,
+        notes=tuple(notes),
+    )
+
+
+def _counted(built: Skeleton) -> list[nn.Parameter]:
+    """Every weight once; of models that also see or hear, the language model and its head only."""
+    if built.resolved.builder != "AutoModelForImageTextToText":
+        return list(built.model.parameters())
+    language: Any = built.model
+    head = _head(built)
+    parts = list(language.get_decoder().parameters())
+    return parts if head is None or any(head is part for part in parts) else [*parts, head]
+
+
+def _head(built: Skeleton) -> nn.Parameter | None:
+    model: Any = built.model
+    head = model.get_output_embeddings()
+    return None if head is None else head.weight
+
+
+def _is_tied(built: Skeleton, head: nn.Parameter) -> bool:
+    model: Any = built.model
+    return model.get_input_embeddings().weight is head
+
+
+def _idle_parameters(built: Skeleton) -> tuple[int, bool]:
+    """Weights of experts that one token does not pass, and whether that is known for every mixture."""
+    idle, known = 0, True
+    text = built.resolved.text
+    stated = next((getattr(text, name) for name in _EXPERTS_PER_TOKEN if isinstance(getattr(text, name, None), int)), None)
+    for name, module in built.model.named_modules():
+        if name.rsplit(".", 1)[-1] != "experts":
+            continue
+        total = len(module) if isinstance(module, nn.ModuleList) else getattr(module, "num_experts", None)
+        used = built.experts_used.get(module, stated)
+        if not isinstance(total, int) or used is None or not 0 < used <= total:
+            known = False
+            continue
+        idle += sum(parameter.numel() for parameter in module.parameters()) * (total - used) // total
+    return idle, known
+
+
+def _layer(resolved: Resolved, linear: bool, short: LayerTensors, long: LayerTensors, source: LayerTensors) -> LayerCache:
+    """What one layer keeps, from runs over 8 and 24 tokens and over two lengths of the encoder's input."""
+    heads, key_width = (short.keys[1], short.keys[-1]) if short.keys else (0, 0)
+    per_token, extra = _growth(resolved, short, long)
+    if short.state_bytes != long.state_bytes:
+        raise ModelError(f"A running state of {resolved.whole.model_type!r} grows with the text, so its memory cannot be estimated.")
+    cross = (source.cross_bytes - short.cross_bytes) // (SOURCE_LONG - SOURCE_SHORT)
+    return LayerCache(
+        kind=_kind(resolved, linear, short, per_token),
+        kv_heads=heads,
+        key_width=key_width,
+        value_width=short.values[-1] if short.values else 0,
+        window=short.window,
+        bytes_per_token=per_token,
+        state_bytes=short.state_bytes + extra,
+        cross_bytes_per_source_token=cross,
+        engine_bytes_per_token=_engine_bytes(resolved, short, per_token),
+    )
+
+
+def _growth(resolved: Resolved, short: LayerTensors, long: LayerTensors) -> tuple[int, int]:
+    """Bytes that one more token adds below the window, and bytes that are there from the start (a learned prefix)."""
+    if short.keys is None or long.keys is None:
+        return 0, 0
+    kept = (short.keys[-2], long.keys[-2])
+    if short.window is not None and kept[1] - kept[0] != LONG - SHORT:
+        per_token, left = divmod(short.growing_bytes, kept[0]) if kept[0] else (0, 1)
+        right = long.growing_bytes == per_token * kept[1]
+    else:
+        per_token, left = divmod(long.growing_bytes - short.growing_bytes, LONG - SHORT)
+        right = kept[1] - kept[0] == LONG - SHORT
+    if left or not right or per_token <= 0:
+        raise ModelError(f"The cache of {resolved.whole.model_type!r} does not grow token by token, so its memory cannot be estimated.")
+    return per_token, short.growing_bytes - per_token * kept[0] if short.window is not None else short.growing_bytes - per_token * SHORT
+
+
+def _kind(resolved: Resolved, linear: bool, layer: LayerTensors, per_token: int) -> LayerKind:
+    if layer.dummy:
+        return "shared" if getattr(resolved.text, "kv_sharing_modes", None) else "none"
+    if layer.keys is None:
+        return ("linear" if linear else "recurrent") if layer.state_bytes else "cross"
+    if layer.window is not None:
+        return "sliding"
+    return "latent" if _latent_width(resolved) and per_token == _indexed(layer, per_token, _latent_width(resolved)) else "full"
+
+
+def _indexed(layer: LayerTensors, per_token: int, latent: int) -> int:
+    """`per_token` itself when keys and values together are one latent; 0 otherwise. An indexer's keys may come on top."""
+    keys, values = layer.keys or (0,), layer.values or (0,)
+    return per_token if len(keys) == 4 and keys[1] == 1 and keys[-1] + values[-1] == latent else 0
+
+
+def _latent_width(resolved: Resolved) -> int:
+    """Width of the compressed keys and values with their rotary part (multi-head latent attention), 0 without."""
+    rank, rotary = getattr(resolved.text, "kv_lora_rank", None), getattr(resolved.text, "qk_rope_head_dim", None)
+    return rank + rotary if isinstance(rank, int) and isinstance(rotary, int) else 0
+
+
+def _engine_bytes(resolved: Resolved, layer: LayerTensors, per_token: int) -> int | None:
+    """Falcon's newer decoder: Transformers copies each KV head to all attention heads before caching, engines do not."""
+    text = resolved.text
+    if text.model_type == "falcon" and getattr(text, "new_decoder_architecture", False) and layer.keys is not None:
+        return per_token * text.num_kv_heads // layer.keys[1]
+    return None
+
+
+def _differences(layers: tuple[LayerCache, ...]) -> list[str]:
+    library, engines = sum(layer.bytes_per_token for layer in layers), sum(layer.token_bytes("vLLM") for layer in layers)
+    if library == engines:
+        return []
+    elsewhere = f"{engines:,} bytes of cache per token in vLLM, SGLang and llama.cpp"
+    return [f"{elsewhere}; {library:,} in Transformers 5.24, which repeats each KV head before caching."]
+
+
+def _context(text: PretrainedConfig) -> int | None:
+    for name in ("max_position_embeddings", "max_seq_len"):
+        value = getattr(text, name, None)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
