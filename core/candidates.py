@@ -10,9 +10,14 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
+from core import advice_cost, advice_runs
+from core.advice import Advice, Pair, Side, Traffic, advise
+from core.devices import CPU, Device
+from core.estimate import Estimate, Load, estimate, load_of, tied_embedding
 from core.memory import CacheProfile
 from core.model_info import ModelInfo
 from core.planner import Answer, Failed, Ready, Waiting
+from core.runs import Dtype
 from core.vocab import VocabVerdict
 
 T = TypeVar("T")
@@ -23,6 +28,21 @@ MOST_DRAFTS = 6
 _INFO: TypeAdapter[ModelInfo] = TypeAdapter(ModelInfo)
 _PROFILE: TypeAdapter[CacheProfile] = TypeAdapter(CacheProfile)
 _VERDICT: TypeAdapter[VocabVerdict] = TypeAdapter(VocabVerdict)
+
+RULES = (*advice_runs.RULES, *advice_cost.RULES)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and for which traffic the pair is to run."""
+
+    device: Device = CPU
+    traffic: Traffic | None = None
+
+    @property
+    def dtype(self) -> Dtype:
+        """Float32 on a CPU, as measurements here; 16 bit on a GPU."""
+        return "float32" if self.device is CPU else "bfloat16"
 
 
 @dataclass(frozen=True)
@@ -72,10 +92,35 @@ class Model:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One draft beside the target. `verdict` is None where either side has no metadata."""
+    """One draft beside the target. `verdict` is None where either side has no metadata, `estimate` until both sizes are known.
+
+    advice: what the rules say so far, most important first.
+    """
 
     model: Model
     verdict: Part[VocabVerdict] | None = None
+    estimate: Estimate | None = None
+    advice: tuple[Advice, ...] = ()
+
+    @property
+    def refusals(self) -> tuple[Advice, ...]:
+        """Why the pair must not be measured as it stands."""
+        return tuple(said for said in self.advice if said.level == "refusal")
+
+    @property
+    def verdict_value(self) -> VocabVerdict | None:
+        """The verdict, once known."""
+        return self.verdict.value if isinstance(self.verdict, Known) else None
+
+    @property
+    def problem(self) -> str:
+        """Why there is no verdict and will be none, a sentence; "" otherwise."""
+        return self.model.problem or (self.verdict.sentence if isinstance(self.verdict, Failed) else "")
+
+    @property
+    def fits(self) -> bool:
+        """Whether the pair runs natively, and so can be measured here."""
+        return self.verdict_value is not None and self.verdict_value.native and not self.refusals
 
 
 @dataclass(frozen=True)
@@ -98,11 +143,24 @@ class View:
         """Whether any part is still awaited."""
         return any(isinstance(part, Waiting) for part in self.parts())
 
+    @property
+    def best(self) -> Candidate | None:
+        """The draft that fits and is likely to gain most at a middling acceptance; any that fits where no estimate is known yet."""
+        return max((draft for draft in self.drafts if draft.fits), key=_promise, default=None)
 
-def gather(ask: Ask, target: str, drafts: Sequence[str]) -> View:
+
+def gather(ask: Ask, target: str, drafts: Sequence[str], setting: Setting) -> View:
     """What is known now of `target` and of the first six `drafts` (addresses); asks for what is not."""
     chosen = _model(ask, target)
-    return View(chosen, tuple(_candidate(ask, chosen, _model(ask, draft)) for draft in drafts[:MOST_DRAFTS]))
+    return View(chosen, tuple(_candidate(ask, chosen, _model(ask, draft), setting) for draft in drafts[:MOST_DRAFTS]))
+
+
+def bytes_per_parameter(info: ModelInfo, setting: Setting) -> float:
+    """As a model is held when it decodes: quantised weights as stored, others in the setting's format."""
+    weights = info.weights
+    if weights is not None and weights.quantisation and weights.parameters:
+        return weights.bytes / weights.parameters
+    return 4.0 if setting.dtype == "float32" else 2.0
 
 
 def _model(ask: Ask, address: str) -> Model:
@@ -113,13 +171,35 @@ def _model(ask: Ask, address: str) -> Model:
     return Model(address, model.info, _part(ask("profile", {"config": info.config}), _PROFILE))
 
 
-def _candidate(ask: Ask, target: Model, draft: Model) -> Candidate:
+def _candidate(ask: Ask, target: Model, draft: Model, setting: Setting) -> Candidate:
     if target.usable is None or draft.usable is None:
         return Candidate(draft)
-    for info in (target.usable, draft.usable):
+    verdict, found = _verdict(ask, target.usable, draft.usable), _estimate(target, draft, setting)
+    compared = verdict.value if isinstance(verdict, Known) else None
+    pair = Pair(Side(target.usable, target.sizes), Side(draft.usable, draft.sizes), compared, found, setting.traffic)
+    return Candidate(draft, verdict, found, tuple(advise(pair, RULES)))
+
+
+def _verdict(ask: Ask, target: ModelInfo, draft: ModelInfo) -> Part[VocabVerdict]:
+    for info in (target, draft):
         if not info.vocabulary:
-            return Candidate(draft, Failed(info.vocabulary_problem))
-    return Candidate(draft, _part(ask("compare", {"target": target.usable.vocabulary, "draft": draft.usable.vocabulary}), _VERDICT))
+            return Failed(info.vocabulary_problem)
+    return _part(ask("compare", {"target": target.vocabulary, "draft": draft.vocabulary}), _VERDICT)
+
+
+def _promise(draft: Candidate) -> float:
+    return draft.estimate.speedup_middle if draft.estimate else 0.0
+
+
+def _estimate(target: Model, draft: Model, setting: Setting) -> Estimate | None:
+    both = [(model.usable, model.sizes) for model in (target, draft)]
+    loads = [_load(info, sizes, setting) for info, sizes in both if info is not None and sizes is not None]
+    return estimate(*loads, setting.device) if len(loads) == 2 else None
+
+
+def _load(info: ModelInfo, sizes: CacheProfile, setting: Setting) -> Load:
+    each = bytes_per_parameter(info, setting)
+    return load_of(sizes, bytes_per_parameter=each, tied=tied_embedding(info.config), cache_dtype=setting.dtype)
 
 
 def _part(answer: Answer, kind: TypeAdapter[T]) -> Part[T]:

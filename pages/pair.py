@@ -4,8 +4,8 @@ import streamlit as st
 
 from core import pair
 from core.address import address
-from core.candidates import View, gather
-from core.ui import look, pair_cards, pair_pick, pair_search
+from core.candidates import Setting, View, gather
+from core.ui import look, pair_cards, pair_chart, pair_device, pair_head, pair_measure, pair_pick, pair_search, pair_table
 from core.ui.desk import desk, planner, settings
 from core.ui.frame import frame
 
@@ -15,17 +15,28 @@ frame()
 desk()
 
 
-def show(target: str, drafts: list[str], *, polling: bool) -> None:
+def show(target: str, drafts: list[str], setting: Setting, *, polling: bool) -> None:
     """The answers so far; while some are awaited this is drawn again and again, and the page starts over when all are there."""
-    view = gather(planner().ask, target, drafts)
+    view = gather(planner().ask, target, drafts, setting)
     if polling and not view.waiting:
         st.rerun()
-    body(view)
+    body(view, setting)
 
 
-def body(view: View) -> None:
+def body(view: View, setting: Setting) -> None:
     """Everything below the pickers."""
+    pair_head.headline(view, setting.device.name)
+    if view.target.problem:
+        st.button("Try again", icon=":material/refresh:", on_click=retry, args=(view.target.address,))
+        return
     pair_cards.cards(view.target, view.drafts, retry)
+    st.space("small")
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        pair_chart.expected(view.drafts, setting.device.name)
+    pair_measure.button(view)
+    with st.expander("All figures as a table", icon=":material/table:"):
+        pair_table.table(view)
 
 
 def retry(model: str) -> None:
@@ -33,11 +44,13 @@ def retry(model: str) -> None:
     planner().ask("describe", {"model": model}, again=True)
 
 
-target, drafts = pair_pick.pickers([address(ref) for ref in pair.available(settings())])
-pair_search.search()
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    target, drafts = pair_pick.pickers([address(ref) for ref in pair.available(settings())], widths=(320, 600))
+    pair_search.search()
+    setting = pair_device.choose()
 if not (target and drafts):
     look.headline("Which drafts fit your target?")
     st.stop()
-waiting = gather(planner().ask, target, drafts).waiting
-st.fragment(show, run_every=LOOK_AGAIN_S if waiting else None)(target, drafts, polling=waiting)
+waiting = gather(planner().ask, target, drafts, setting).waiting
+st.fragment(show, run_every=LOOK_AGAIN_S if waiting else None)(target, drafts, setting, polling=waiting)
 look.next_step("Choose prompts and measure what the estimate cannot know.", "measure", "Measure")

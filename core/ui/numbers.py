@@ -57,3 +57,31 @@ def millions(count: int) -> str:
 def parameters(count: int) -> str:
     """Parameters of any model: 134.5 M, 1.71 B."""
     return f"{count / 1e9:,.2f} B" if count >= 1e9 else f"{count / 1e6:,.1f} M"
+
+
+def fraction(part: int, whole: int) -> str:
+    """A model's size beside another's: 1/13, 1/4.7; 2.0 times where it is larger."""
+    share = whole / part
+    if share < 1:
+        return f"{1 / share:.1f} times"
+    return f"1/{share:.0f}" if share >= 10 else f"1/{share:.1f}"
+
+
+def file_size(count: int) -> str:
+    """Bytes on disk or over the network, in powers of ten: 9.1 MB, 3.42 GB."""
+    if count >= 1e9:
+        return f"{count / 1e9:,.2f} GB"
+    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.1f} kB"
+
+
+def cache_size(count: int) -> str:
+    """Bytes of cache, in powers of two: 22.5 KiB, 1.2 MiB."""
+    return f"{count / 2**20:,.1f} MiB" if count >= 2**20 else f"{count / 2**10:,.1f} KiB"
+
+
+def age(seconds: float) -> str:
+    """How long ago something was read: just now, 5 minutes ago, 2 days ago."""
+    for length, word in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= length:
+            return f"{counted(int(seconds // length), word)} ago"
+    return "just now"

@@ -5,46 +5,50 @@ show. Options and values are drawn by the widgets as plain text, never as Markdo
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import streamlit as st
 
 from core.candidates import MOST_DRAFTS
 
+Width = int | Literal["stretch"]
+
 TARGET, DRAFTS = "target", "draft"
 HELP = "A Hub id such as `org/name` or `org/name@revision`, a model of this list, or `folder:NAME` below a configured root."
 
 
-def pickers(options: Sequence[str], *, begin: tuple[str, str] | None = None) -> tuple[str | None, list[str]]:
-    """Both pickers side by side; the chosen addresses. `begin` is the pair shown when nothing was chosen yet."""
+def pickers(
+    options: Sequence[str], *, begin: tuple[str, str] | None = None, widths: tuple[Width, Width] = ("stretch", "stretch")
+) -> tuple[str | None, list[str]]:
+    """Both pickers; the chosen addresses. `begin` is the pair shown when nothing was chosen yet; `widths` are pixels."""
     if begin and not _chosen():
         choose(begin[0], [begin[1]])
     left_out = max(0, len(dict.fromkeys(st.query_params.get_all(DRAFTS))) - MOST_DRAFTS)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        target = st.selectbox(
-            "Target",
-            options,
-            index=None,
-            key=TARGET,
-            bind="query-params",
-            accept_new_options=True,
-            filter_mode="contains",
-            placeholder="Choose or type a model",
-            help=HELP,
-            width=340,
-        )
-        drafts = st.multiselect(
-            "Drafts, up to six",
-            options,
-            key=DRAFTS,
-            bind="query-params",
-            accept_new_options=True,
-            filter_mode="contains",
-            select_all=False,
-            max_selections=MOST_DRAFTS,
-            placeholder="Choose or type models",
-            width=640,
-            wrap=True,
-        )
+    target = st.selectbox(
+        "Target",
+        options,
+        index=None,
+        key=TARGET,
+        bind="query-params",
+        accept_new_options=True,
+        filter_mode="contains",
+        placeholder="Choose or type a model",
+        help=HELP,
+        width=widths[0],
+    )
+    drafts = st.multiselect(
+        "Drafts, up to six",
+        options,
+        key=DRAFTS,
+        bind="query-params",
+        accept_new_options=True,
+        filter_mode="contains",
+        select_all=False,
+        max_selections=MOST_DRAFTS,
+        placeholder="Choose or type models",
+        width=widths[1],
+        wrap=True,
+    )
     if left_out:
         st.toast(f"The address names {MOST_DRAFTS + left_out} drafts; the first {MOST_DRAFTS} are shown.", icon=":material/info:")
     return (target or "").strip() or None, [draft for text in drafts if (draft := text.strip())]
@@ -56,6 +60,11 @@ def choose(target: str | None, drafts: Sequence[str]) -> None:
     st.session_state[DRAFTS] = list(drafts)
 
 
+def take_target(target: str) -> None:
+    """Put a target into its picker; for callbacks."""
+    st.session_state[TARGET] = target
+
+
 def add_draft(draft: str) -> None:
     """Put one more draft into its picker; for callbacks."""
     drafts = [*st.session_state.get(DRAFTS, []), draft]
@@ -65,11 +74,6 @@ def add_draft(draft: str) -> None:
 def remove_draft(draft: str) -> None:
     """Take a draft out of its picker; for callbacks."""
     st.session_state[DRAFTS] = [other for other in st.session_state.get(DRAFTS, []) if other != draft]
-
-
-def address_of(target: str, drafts: Sequence[str]) -> list[tuple[str, str]]:
-    """The pair as query parameters of a link."""
-    return [(TARGET, target), *((DRAFTS, draft) for draft in drafts)]
 
 
 def _chosen() -> bool:

@@ -1,9 +1,8 @@
 """Find models on the Hub while one types: an answer half a second after the last letter, none of it blocking the page."""
 
-from typing import Any
-
 import streamlit as st
 
+from core.model_info import Found
 from core.planner import Failed, Waiting
 from core.ui import look, numbers, pair_pick
 from core.ui.desk import planner
@@ -36,7 +35,7 @@ def _box() -> None:
             planner().ask("search", {"text": text}, again=True)
             st.rerun()
     else:
-        _found(answer.data)
+        _found([Found.model_validate(model) for model in answer.data])
 
 
 def _look_again(text: str) -> None:
@@ -45,13 +44,22 @@ def _look_again(text: str) -> None:
         st.rerun()
 
 
-def _found(models: list[dict[str, Any]]) -> None:
+def _found(models: list[Found]) -> None:
     if not models:
         look.note("The Hub has no such model. Try fewer letters.")
     for at, model in enumerate(models):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.text(model["id"], width=300)
-            as_target = st.button("Target", key=f"as_target_{at}", on_click=pair_pick.take_target, args=(model["id"],))
-            as_draft = st.button("Draft", key=f"as_draft_{at}", on_click=pair_pick.add_draft, args=(model["id"],))
+            with st.container(gap=None, width=300):
+                st.markdown(f"**{look.plain(model.id)}**")
+                look.note(look.plain(", ".join(_facts(model))))
+            as_target = st.button("Target", key=f"as_target_{at}", on_click=pair_pick.take_target, args=(model.id,))
+            as_draft = st.button("Draft", key=f"as_draft_{at}", on_click=pair_pick.add_draft, args=(model.id,))
         if as_target or as_draft:
             st.rerun()
+
+
+def _facts(model: Found) -> list[str]:
+    """What helps to choose: size, downloads, gated."""
+    size = [numbers.parameters(model.parameters)] if model.parameters else []
+    read = [numbers.counted(model.downloads, "download")] if model.downloads is not None else []
+    return [*size, *read, *(["gated"] if model.gated else [])]
