@@ -1,0 +1,59 @@
+"""The way on: measure the drafts that fit. Prompts are chosen on the next page, where one run per draft is queued."""
+
+import streamlit as st
+
+from core.candidates import Candidate, View
+from core.ui import look, numbers, pair_pick
+from core.ui.desk import forget_run
+from core.ui.frame import page_path
+
+
+def button(view: View) -> None:
+    """The one primary button; disabled with the reason where no draft fits."""
+    fitting = [draft for draft in view.drafts if draft.fits]
+    label = f"Measure {numbers.counted(len(fitting), 'draft')}" if fitting else "Measure"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pressed = st.button(
+            label,
+            type="primary",
+            icon=":material/timer:",
+            disabled=not fitting,
+            on_click=pair_pick.choose,
+            args=(view.target.address, [draft.model.address for draft in fitting]),
+        )
+        look.note(_what_happens(view, fitting))
+    if pressed:
+        forget_run()
+        st.switch_page(page_path("measure"))
+
+
+def _what_happens(view: View, fitting: list[Candidate]) -> str:
+    if not fitting:
+        return _why_not(view)
+    runs = "Prompts are chosen on the next page" + (", then one run per draft is queued." if len(fitting) > 1 else ".")
+    download = _download_bytes(view, fitting)
+    size = f" {numbers.file_size(download)} to download, unless already here." if download else ""
+    out = [draft.model.name for draft in view.drafts if not draft.fits and not _awaited(draft)]
+    left = f" Left out: {', '.join(map(look.plain, out))}." if out else ""
+    return f"{runs}{size}{left}"
+
+
+def _why_not(view: View) -> str:
+    if view.waiting:
+        return "Nothing can be measured before the vocabularies are compared."
+    if any(draft.verdict_value and draft.verdict_value.kind == "same_size_different_map" for draft in view.drafts):
+        return (
+            "Refused: the sizes are equal but the ids stand for other tokens. The library would run this pair without a word, "
+            "accept almost nothing, and be slower than plain decoding."
+        )
+    return "Only pairs that run natively in Transformers are measured here: equal vocabulary sizes, and ids that stand for the same tokens."
+
+
+def _awaited(draft: Candidate) -> bool:
+    return not draft.problem and draft.verdict_value is None
+
+
+def _download_bytes(view: View, fitting: list[Candidate]) -> int:
+    """Weights of the Hub models among them, as stored."""
+    infos = [model.usable for model in (view.target, *(draft.model for draft in fitting)) if model.usable]
+    return sum(info.weights.bytes for info in infos if info.ref.source == "hub" and info.weights)
