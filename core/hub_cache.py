@@ -4,6 +4,7 @@ The layout is huggingface_hub's own, in a folder of this program, because the ca
 ours to tidy; that one is read as well. Sizes in bytes.
 """
 
+import shutil
 from pathlib import Path
 
 from huggingface_hub import constants, scan_cache_dir, try_to_load_from_cache
@@ -29,7 +30,10 @@ def cached_folder(ref: ModelRef, settings: Settings) -> Path | None:
 
 
 def remember(name: str, revision: str, commit: str, settings: Settings) -> None:
-    """Note which commit a name and branch stood for, as the library does, so that the files are found without a network."""
+    """Note which commit a name and branch stood for, as the library does, so that the files are found without a network.
+
+    The note's time is the model's last use: many file systems keep no time of the last reading.
+    """
     note = cache_folder(settings) / f"models--{name.replace('/', '--')}" / "refs" / (revision or constants.DEFAULT_REVISION)
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(commit)
@@ -42,8 +46,12 @@ def prune(settings: Settings, most_bytes: int = MOST_BYTES) -> None:
         return
     kept = scan_cache_dir(folder)
     total_bytes = kept.size_on_disk
-    for repository in sorted(kept.repos, key=lambda repository: repository.last_accessed):
+    for repository in sorted(kept.repos, key=lambda repository: _used_s(repository.repo_path)):
         if total_bytes <= most_bytes:
             return
-        kept.delete_revisions(*(revision.commit_hash for revision in repository.revisions)).execute()
+        shutil.rmtree(repository.repo_path, ignore_errors=True)  # another process may be deleting it too
         total_bytes -= repository.size_on_disk
+
+
+def _used_s(folder: Path) -> float:
+    return max((note.stat().st_mtime for note in (folder / "refs").rglob("*")), default=0.0)

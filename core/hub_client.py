@@ -236,8 +236,10 @@ def _sentences(request: httpx2.Request, limits: Limits) -> Iterator[None]:
 
 def _no_connection(host: str, error: Exception) -> str:
     reason = str(error)
-    if "CERTIFICATE" in reason.upper() or "SSL" in reason.upper():
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
         return f"The certificate of {host} is not trusted here. Check the clock, the proxy, and SSL_CERT_FILE."
+    if "SSL" in reason:
+        return f"{host} does not answer over TLS as it should. Check HF_ENDPOINT and proxies."
     if "Name or service" in reason or "name resolution" in reason or "nodename" in reason or "No address" in reason:
         return f"The name {host} cannot be looked up. Check the network and HF_ENDPOINT, or choose a model that is on this machine."
     return f"{host} cannot be reached. Check the network and HF_ENDPOINT, or choose a model that is on this machine."
