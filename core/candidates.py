@@ -6,7 +6,7 @@ model therefore never holds up another. Nothing is read here: `ask` is the plann
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -22,6 +22,15 @@ from core.vocab import VocabVerdict
 
 T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Answer]
+
+
+class AskAgain(Protocol):
+    """The planner's door with its way to do a job anew."""
+
+    def __call__(self, task: str, arguments: dict[str, Any], *, again: bool = False) -> Answer:
+        """The answer so far."""
+        ...
+
 
 MOST_DRAFTS = 6
 
@@ -94,12 +103,13 @@ class Model:
 class Candidate:
     """One draft beside the target. `verdict` is None where either side has no metadata, `estimate` until both sizes are known.
 
-    advice: what the rules say so far, most important first.
+    pair: both sides as the rules see them. advice: what the rules say so far, most important first.
     """
 
     model: Model
     verdict: Part[VocabVerdict] | None = None
     estimate: Estimate | None = None
+    pair: Pair | None = None
     advice: tuple[Advice, ...] = ()
 
     @property
@@ -155,6 +165,19 @@ def gather(ask: Ask, target: str, drafts: Sequence[str], setting: Setting) -> Vi
     return View(chosen, tuple(_candidate(ask, chosen, _model(ask, draft), setting) for draft in drafts[:MOST_DRAFTS]))
 
 
+def read_again(ask: AskAgain, target: str, address: str) -> None:
+    """Read a model's metadata anew, and do the jobs again that failed with what is known of it."""
+    chosen, model = _model(ask, target), _model(ask, address)
+    jobs: list[tuple[str, dict[str, Any]]] = []
+    if chosen.usable and model.usable:
+        jobs = [("profile", {"config": info.config}) for info in (chosen.usable, model.usable)]
+        jobs.append(("compare", {"target": chosen.usable.vocabulary, "draft": model.usable.vocabulary}))
+    for task, arguments in jobs:
+        if isinstance(ask(task, arguments), Failed):
+            ask(task, arguments, again=True)
+    ask("describe", {"model": address}, again=True)
+
+
 def bytes_per_parameter(info: ModelInfo, setting: Setting) -> float:
     """As a model is held when it decodes: quantised weights as stored, others in the setting's format."""
     weights = info.weights
@@ -177,7 +200,7 @@ def _candidate(ask: Ask, target: Model, draft: Model, setting: Setting) -> Candi
     verdict, found = _verdict(ask, target.usable, draft.usable), _estimate(target, draft, setting)
     compared = verdict.value if isinstance(verdict, Known) else None
     pair = Pair(Side(target.usable, target.sizes), Side(draft.usable, draft.sizes), compared, found, setting.traffic)
-    return Candidate(draft, verdict, found, tuple(advise(pair, RULES)))
+    return Candidate(draft, verdict, found, pair, tuple(advise(pair, RULES)))
 
 
 def _verdict(ask: Ask, target: ModelInfo, draft: ModelInfo) -> Part[VocabVerdict]:

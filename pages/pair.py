@@ -4,8 +4,21 @@ import streamlit as st
 
 from core import pair
 from core.address import address
-from core.candidates import Setting, View, gather
-from core.ui import look, pair_cards, pair_chart, pair_device, pair_head, pair_measure, pair_pick, pair_search, pair_table
+from core.candidates import Setting, View, gather, read_again
+from core.ui import (
+    look,
+    pair_cards,
+    pair_chart,
+    pair_device,
+    pair_engines,
+    pair_head,
+    pair_measure,
+    pair_more,
+    pair_pick,
+    pair_search,
+    pair_table,
+    pair_why,
+)
 from core.ui.desk import desk, planner, settings
 from core.ui.frame import frame
 
@@ -27,25 +40,33 @@ def body(view: View, setting: Setting) -> None:
     """Everything below the pickers."""
     pair_head.headline(view, setting.device.name)
     if view.target.problem:
-        st.button("Try again", icon=":material/refresh:", on_click=retry, args=(view.target.address,))
+        st.button("Try again", icon=":material/refresh:", on_click=again, args=(view.target.address,))
         return
-    pair_cards.cards(view.target, view.drafts, retry)
+    pair_cards.cards(view.target, view.drafts, again)
     st.space("small")
     left, right = st.columns([3, 2], gap="large")
     with left:
         pair_chart.expected(view.drafts, setting.device.name)
+    with right:
+        pair_engines.show(view)
     pair_measure.button(view)
     with st.expander("All figures as a table", icon=":material/table:"):
         pair_table.table(view)
+    with st.expander("If nothing fits, or nothing pays", icon=":material/alt_route:"):
+        pair_more.show(view)
+    with st.expander("What was read, and when", icon=":material/history:"):
+        pair_why.origins(view, again)
 
 
-def retry(model: str) -> None:
+def again(model: str) -> None:
     """Read a model's metadata anew."""
-    planner().ask("describe", {"model": model}, again=True)
+    if target:
+        read_again(planner().ask, target, model)
 
 
-with st.container(horizontal=True, vertical_alignment="bottom"):
-    target, drafts = pair_pick.pickers([address(ref) for ref in pair.available(settings())], widths=(320, 600))
+with st.container(horizontal=True):
+    target, drafts = pair_pick.pickers([address(ref) for ref in pair.available(settings())], widths=(320, 640))
+with st.container(horizontal=True, gap="small"):
     pair_search.search()
     setting = pair_device.choose()
 if not (target and drafts):

@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from core.advice import Advice
 from core.candidates import Candidate, Known, Model
 from core.model_info import Weights
-from core.planner import Waiting
-from core.ui import look, numbers, pair_pick
+from core.planner import Failed, Waiting
+from core.ui import look, numbers, pair_pick, pair_smoke, pair_why
 from core.ui.look import Fact
 from core.vocab import VocabVerdict
 
-PER_ROW, PER_LINE = 3, 3
+PER_ROW = 3
+MOST_WARNINGS = 2
+FIGURE_PIXELS = 108
 UNKNOWN = "…"
 READING = ":gray-badge[:material/hourglass_empty: reading]"
 BROKEN = ":red-badge[:material/error: cannot be used]"
@@ -59,11 +62,13 @@ def _card(target: Model, draft: Candidate, at: int, retry: Retry) -> None:
             st.button("Try again", icon=":material/refresh:", key=f"retry_{at}", on_click=retry, args=(draft.model.address,))
             st.button("Remove", icon=":material/close:", key=f"remove_{at}", on_click=pair_pick.remove_draft, args=(draft.model.address,))
         return
-    if isinstance(draft.verdict, Known):
-        look.note(look.plain(draft.verdict.value.sentence))
-    else:
-        look.note(f"{look.plain(_awaited(draft))} ...")
+    look.note(look.plain(draft.verdict.value.sentence if isinstance(draft.verdict, Known) else f"{_awaited(draft)} ..."))
     _figures(target, draft)
+    _sizes_problem(target, draft.model, at, retry)
+    for said in _foremost(draft):
+        st.markdown(pair_why.short(said))
+    pair_smoke.smoke(target, draft, at)
+    pair_why.why(draft, at)
 
 
 def _awaited(draft: Candidate) -> str:
@@ -74,65 +79,64 @@ def _awaited(draft: Candidate) -> str:
     return "Reading the target"
 
 
+def _foremost(draft: Candidate) -> list[Advice]:
+    """What the reader must see without unfolding anything: refusals and warnings, at most two, and not what the line above has said."""
+    said = draft.verdict_value.sentence if draft.verdict_value else ""
+    return [advice for advice in draft.advice if advice.level != "note" and advice.sentence != said][:MOST_WARNINGS]
+
+
+def _sizes_problem(target: Model, draft: Model, at: int, retry: Retry) -> None:
+    """Why there is no estimate, where the sizes of either model cannot be computed."""
+    for model in (target, draft):
+        if isinstance(model.profile, Failed):
+            st.markdown(f":small[:orange[:material/warning:] {look.plain(f'The sizes of {model.name} are not known: {model.profile.sentence}')}]")
+            st.button("Try again", icon=":material/refresh:", key=f"sizes_{at}", on_click=retry, args=(draft.address,))
+            return
+
+
 def _figures(target: Model, draft: Candidate) -> None:
-    facts = [*_shape(target, draft.model), _cost(draft), *_storage(target, draft.model), _gain(draft)]
-    for first in range(0, len(facts), PER_LINE):
-        with st.container(horizontal=True, gap="small"):
-            for fact in facts[first : first + PER_LINE]:
-                st.metric(fact.label, fact.value, fact.spread or None, delta_color="off", delta_arrow="off", help=fact.meaning or None)
+    """Two rows of three, aligned, side by side on a narrow screen too."""
+    columns = (*zip(_shape(target, draft.model), _storage(target, draft.model), strict=True), (_cost(draft), _gain(draft)))
+    with st.container(horizontal=True, gap="small"):
+        for facts in columns:
+            with st.container(gap="small", width=FIGURE_PIXELS):
+                for fact in facts:
+                    st.metric(fact.label, fact.value, fact.spread or None, delta_color="off", delta_arrow="off")
 
 
-def _shape(target: Model, draft: Model) -> list[Fact]:
+def _shape(target: Model, draft: Model) -> tuple[Fact, Fact]:
     own, other = parameters(draft), parameters(target)
     ratio = f"{numbers.fraction(own, other)} of target" if own and other else ""
-    layers = draft.sizes.layers if draft.sizes else None
+    layers = str(draft.sizes.layers) if draft.sizes else UNKNOWN
     of_target = f"target has {target.sizes.layers}" if target.sizes else ""
-    return [
-        Fact("Parameters", numbers.parameters(own) if own else UNKNOWN, ratio, meaning="The rule of thumb is 1/10 or less."),
-        Fact(
-            "Layers",
-            str(layers) if layers else UNKNOWN,
-            of_target,
-            meaning="Each layer costs a start of its kernels, whatever its width: few layers are cheap.",
-        ),
-    ]
+    return Fact("Parameters", numbers.parameters(own) if own else UNKNOWN, ratio), Fact("Layers", layers, of_target)
 
 
-def _storage(target: Model, draft: Model) -> list[Fact]:
+def _storage(target: Model, draft: Model) -> tuple[Fact, Fact]:
     weights = draft.usable.weights if draft.usable else None
     own, other = draft.sizes, target.sizes
-    return [
-        Fact(
-            "Weights",
-            numbers.file_size(weights.bytes) if weights else UNKNOWN,
-            _stored(weights),
-            meaning="Bytes of its weights as stored, 1 GB = 1e9 bytes.",
-        ),
-        Fact(
-            "Cache per token",
-            numbers.cache_size(own.bytes_per_token) if own else UNKNOWN,
-            f"target {numbers.cache_size(other.bytes_per_token)}" if own and other else "",
-            meaning="Keys and values of one token in bf16, 1 KiB = 1,024 bytes; it is kept beside the target's.",
-        ),
-    ]
+    of_target = f"target {numbers.cache_size(other.bytes_per_token)}" if own and other else ""
+    return (
+        Fact("Weights", numbers.file_size(weights.bytes) if weights else UNKNOWN, _stored(weights)),
+        Fact("Cache, a token", numbers.cache_size(own.bytes_per_token) if own else UNKNOWN, of_target),
+    )
 
 
 def _cost(draft: Candidate) -> Fact:
     found = draft.estimate
-    meaning = "Estimate: one draft step / one target step."
-    return (
-        Fact("Cost ratio c", numbers.cost(found.c), f"{numbers.cost(found.low)} to {numbers.cost(found.high)}", meaning=meaning)
-        if found
-        else Fact("Cost ratio c", UNKNOWN)
-    )
+    if found is None:
+        return Fact("Cost ratio c", UNKNOWN)
+    return Fact("Cost ratio c", numbers.cost(found.c), f"{numbers.cost(found.low)} to {numbers.cost(found.high)}")
 
 
 def _gain(draft: Candidate) -> Fact:
+    """Only for a pair that runs as it is: with other tokens the acceptance, and with re-encoding the cost, is another one."""
     found = draft.estimate
+    if draft.verdict_value and not draft.fits:
+        return Fact("Speedup", "none", "not as it is")
     if found is None:
         return Fact("Speedup", UNKNOWN)
-    meaning = "Estimate, decode only, at the best gamma; 1x: better left off. The middle takes an acceptance of 0.7, the range 0.5 to 0.9."
-    return Fact("Speedup", numbers.ratio(found.speedup_middle), f"{found.speedup_low:.2f} to {found.speedup_high:.2f}", meaning=meaning)
+    return Fact("Speedup", numbers.ratio(found.speedup_middle), f"{found.speedup_low:.2f} to {found.speedup_high:.2f}")
 
 
 def parameters(model: Model) -> int | None:
@@ -147,6 +151,4 @@ def _stored(weights: Weights | None) -> str:
     """In which number formats, the most used first."""
     if weights is None:
         return ""
-    if weights.quantisation:
-        return weights.quantisation[:16]
-    return ", ".join(sorted(weights.bytes_by_dtype, key=lambda name: -weights.bytes_by_dtype[name])[:2])[:16]
+    return weights.quantisation or ", ".join(sorted(weights.bytes_by_dtype, key=lambda name: -weights.bytes_by_dtype[name])[:2])

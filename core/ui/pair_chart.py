@@ -3,6 +3,8 @@
 import html
 from collections.abc import Sequence
 
+import streamlit as st
+
 from core import figures
 from core.candidates import Candidate
 from core.estimate import ALPHA_HIGH, ALPHA_LOW, ALPHA_MIDDLE
@@ -13,10 +15,11 @@ LONGEST_NAME = 22
 
 
 def expected(drafts: Sequence[Candidate], device: str) -> None:
-    """One row per draft whose sizes are known; nothing where there is none."""
-    known = [(draft, draft.estimate) for draft in drafts if draft.estimate is not None]
+    """One row per draft that runs natively; the others would run at another acceptance or cost, if at all."""
+    known = [(draft, draft.estimate) for draft in drafts if draft.fits and draft.estimate is not None]
     if not known:
-        look.note("The estimate appears here when both sizes of a pair are known.")
+        st.markdown("**Expected speedup**")
+        look.note("Nothing to draw: a speedup is estimated for pairs that run natively, once both sizes are known.")
         return
     rows = [
         Range(_label(draft, at, drafts), found.speedup_middle, found.speedup_low, found.speedup_high, "estimate")

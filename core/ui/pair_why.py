@@ -1,0 +1,57 @@
+"""Why a card says what it says: the rules' reasons with their sources, the ids that differ, where and when the files were read."""
+
+from collections.abc import Callable
+
+import pandas as pd
+import streamlit as st
+
+from core.advice import Advice
+from core.candidates import Candidate, Known, View
+from core.ui import look, numbers
+from core.vocab import VocabVerdict
+
+MARKS = {"refusal": ":red[:material/block:]", "warning": ":orange[:material/warning:]", "note": ":gray[:material/info:]"}
+WHERE = {"hub": "Hub", "demo": "Embedded", "folder": "Folder", "gguf": "GGUF file"}
+SHOWN_IDS = 12
+
+
+def short(said: Advice) -> str:
+    """One piece of advice in a line."""
+    return f":small[{MARKS[said.level]} {look.plain(said.sentence)}]"
+
+
+def why(draft: Candidate, at: int) -> None:
+    """Everything behind a card, folded; drawn when it is opened."""
+    folded = st.expander("Why", type="compact", on_change="rerun", key=f"why_{at}")
+    if not folded.open:
+        return
+    with folded:
+        for said in draft.advice:
+            st.markdown(f"{MARKS[said.level]} {look.plain(said.sentence)} :gray[{look.plain(said.why)}] :small[:gray[({look.plain(said.source)})]]")
+        if draft.verdict_value:
+            _map(draft.verdict_value)
+
+
+def origins(view: View, again: Callable[[str], None]) -> None:
+    """Where each model's metadata came from and how old they are, with a way to read them anew."""
+    for at, model in enumerate((view.target, *(draft.model for draft in view.drafts))):
+        if not isinstance(model.info, Known):
+            continue
+        info = model.info.value
+        renamed = f", asked for as {look.code(info.renamed_from)}" if info.renamed_from else ""
+        revision = f" at {look.code(info.ref.revision[:12])}" if info.ref.revision else ""
+        size = f", {numbers.file_size(info.bytes_read)}" if info.bytes_read else ""
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(f"{WHERE[info.ref.source]} {look.code(model.address)}{revision}{renamed}, read {numbers.age(model.info.age_s)}{size}.")
+            st.button("Read again", icon=":material/refresh:", key=f"read_again_{at}", on_click=again, args=(model.address,), type="tertiary")
+        for warning in info.warnings:
+            st.markdown(f":small[{MARKS['warning']} {look.plain(warning)}]")
+
+
+def _map(verdict: VocabVerdict) -> None:
+    """The first ids that differ."""
+    if not verdict.differences:
+        return
+    rows = [{"Id": found.id, "Target": found.target, "Draft": found.draft} for found in verdict.differences[:SHOWN_IDS]]
+    st.markdown(f":small[{verdict.different_ids:,} of {verdict.common_ids:,} common ids differ; the first of all differences:]")
+    look.table(pd.DataFrame(rows), "The first ids that stand for different tokens.")
