@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 
-from core.figures import figure
+from core.figures import break_even, figure
 from core.palette import Palette
 
 GIB = 2**30
@@ -52,6 +52,15 @@ class Load:
     with_draft: Sequence[float]
 
 
+@dataclass(frozen=True)
+class Gains:
+    """(N,) requests at once, and the speedup of decoding and of whole requests at each."""
+
+    sequences: Sequence[int]
+    decoding: Sequence[float]
+    request: Sequence[float]
+
+
 def memory_bar(palette: Palette, parts: Sequence[Part], *, usable_bytes: float, subtitle: str) -> go.Figure:
     """What fills the GPU: one stacked bar in GiB. Parts beyond `usable_bytes` stand right of the limit's line."""
     fig = figure(palette, "What fills the GPU", subtitle, height=BAR_HEIGHT, top=58)
@@ -74,20 +83,21 @@ def memory_bar(palette: Palette, parts: Sequence[Part], *, usable_bytes: float, 
             hovertemplate=f"{part.name} <b>%{{x:.2f}} GiB</b><extra></extra>",
         )
     if used > usable_bytes:
-        over: dict[str, Any] = {"fillcolor": palette.danger, "line_width": 0, "layer": "below"}
-        fig.add_vrect(usable_bytes / GIB, width, **over)
-        fig.add_vline(
-            usable_bytes / GIB,
-            line={"color": palette.ink, "width": 2},
-            annotation_text=f"usable: {usable_bytes / GIB:.1f}",
-            annotation_position="top left" if usable_bytes > 0.4 * used else "top right",
-            annotation_font={"size": 12, "color": palette.ink},
-        )
+        _limit_of_bar(fig, palette, usable_bytes / GIB, width)
     fig.update_layout(barmode="stack", bargap=0, margin_l=0, margin_r=0, uniformtext={"minsize": 11, "mode": "hide"})
     fig.update_layout(legend={"y": -0.42, "yanchor": "top"})
     fig.update_xaxes(range=[0, width], showline=False, nticks=9, tickangle=0)
     fig.update_yaxes(showticklabels=False, showgrid=False)
     return fig
+
+
+def _limit_of_bar(fig: go.Figure, palette: Palette, limit: float, width: float) -> None:
+    """A line through the bar where the GPU ends, its words above the bar."""
+    fig.add_vrect(limit, width, fillcolor=palette.danger, line_width=0, layer="below")
+    fig.add_vline(limit, line={"color": palette.ink, "width": 2})
+    side: dict[str, Any] = {"xanchor": "right", "xshift": -4} if limit > 0.85 * width else {"xanchor": "left", "xshift": 4}
+    words = f"usable: {limit:.1f}"
+    fig.add_annotation(x=limit, y=1, yref="paper", yanchor="bottom", text=words, showarrow=False, font={"size": 12, "color": palette.ink}, **side)
 
 
 def memory_curve(palette: Palette, lines: Sequence[Growth], *, usable_bytes: float, gpu: str) -> go.Figure:
@@ -115,7 +125,7 @@ def memory_curve(palette: Palette, lines: Sequence[Growth], *, usable_bytes: flo
         limit,
         line={"color": palette.ink, "width": 1.25},
         annotation_text=f"usable on {gpu}: {limit:.1f} GiB",
-        annotation_position="top left",
+        annotation_position=_clear_side([line.fits_tokens / widest for line in lines if line.fits_tokens is not None]),
         annotation_font={"size": 12, "color": palette.ink},
     )
     _mark_crossings(fig, palette, lines, limit, widest)
@@ -141,6 +151,12 @@ def _label_ends(fig: go.Figure, palette: Palette, lines: Sequence[Growth], top: 
             if leaves > 0.97 * widest:
                 place |= {"xanchor": "right", "xshift": -6}
         fig.add_annotation(text=f"{line.sequences:,}", showarrow=False, font={"size": 12.5, "color": palette.ink}, **place)
+
+
+def _clear_side(crossings: Sequence[float]) -> str:
+    """Where along the limit its words are on no line, which cross it at these shares of the width."""
+    sides = {"top left": (0.0, 0.36), "top right": (0.66, 1.0), "top": (0.36, 0.66)}
+    return next((side for side, (low, high) in sides.items() if not any(low <= at <= high for at in crossings)), "top left")
 
 
 def _mark_crossings(fig: go.Figure, palette: Palette, lines: Sequence[Growth], limit: float, widest: int) -> None:
@@ -170,33 +186,50 @@ def _sequences(line: Growth) -> str:
     return "1 sequence" if line.sequences == 1 else f"{line.sequences:,} sequences"
 
 
-def fleet(palette: Palette, load: Load, *, now: float, crossover: float | None) -> go.Figure:
-    """GPUs against requests per day, without the draft in indigo and with it in teal; `now` is the reader's own load.
-
-    crossover: the load from which drafting stops paying, where there is one.
-    """
+def fleet(palette: Palette, load: Load, *, now: float) -> go.Figure:
+    """GPUs against requests per day, without the draft in indigo and with it in teal; `now` is the reader's own load."""
     fig = figure(palette, "GPUs by load", "GPUs needed at peak, by requests per day", height=FLEET_HEIGHT, top=84)
-    series: tuple[tuple[str, Sequence[float], str, str], ...] = (
-        ("without draft", load.without, palette.target, "plain decoding"),
-        ("with draft", load.with_draft, palette.draft, "with the draft"),
+    series: tuple[tuple[str, Sequence[float], str], ...] = (
+        ("without draft", load.without, palette.target),
+        ("with draft", load.with_draft, palette.draft),
     )
-    for name, gpus, colour, words in series:
+    for name, gpus, colour in series:
         fig.add_scatter(
             x=list(load.requests),
             y=list(gpus),
             name=name,
             mode="lines",
             line={"color": colour, "width": 2.25, "shape": "hv"},
-            hovertemplate=f"%{{x:,.0f}} requests a day<br>{words} <b>%{{y:,.0f}} GPUs</b><extra></extra>",
+            hovertemplate="<b>%{y:,.0f} GPUs</b>",
         )
     small: dict[str, Any] = {"annotation_font": {"size": 12, "color": palette.muted}}
     fig.add_vline(now, line={"color": palette.axis, "width": 1.25}, annotation_text="your load", annotation_position="top right", **small)
-    if crossover is not None and crossover <= load.requests[-1]:
-        fig.add_vrect(crossover, load.requests[-1], fillcolor=palette.danger, line_width=0, layer="below")
-        fig.add_annotation(
-            x=crossover, y=1, yref="paper", yanchor="top", xanchor="left", xshift=4, yshift=-18,
-            text="drafting no longer pays", showarrow=False, font={"size": 12, "color": palette.danger_text},
-        )  # fmt: skip
-    fig.update_xaxes(tickformat=",", nticks=6, tickangle=0, title_text="requests per day")
+    fig.update_layout(hovermode="x unified")
+    fig.update_xaxes(tickformat=",", nticks=6, tickangle=0, title_text="requests per day", unifiedhovertitle={"text": "%{x:,.0f} requests a day"})
     fig.update_yaxes(rangemode="tozero", tickformat=",", nticks=6)
+    return fig
+
+
+def gain(palette: Palette, gains: Gains) -> go.Figure:
+    """Speedup against the requests that one GPU serves at once, with break-even; modelled, so dotted."""
+    fig = figure(palette, "Gain by requests at once", "ratio to plain, one GPU", height=FLEET_HEIGHT, top=84)
+    top = max(1.1, *gains.decoding, *gains.request) * 1.08
+    low = min(0.9, *gains.decoding, *gains.request) - 0.1
+    fig.add_hrect(low, 1, fillcolor=palette.danger, line_width=0, layer="below")
+    series = (("decoding", gains.decoding, palette.draft), ("whole request, prompt included", gains.request, palette.ink))
+    for name, values, colour in series:
+        fig.add_scatter(
+            x=list(gains.sequences),
+            y=list(values),
+            name=name,
+            mode="lines",
+            line={"color": colour, "width": 2.25, "dash": "dot"},
+            hovertemplate="<b>%{y:.2f}x</b>",
+        )
+    break_even(fig, palette, below=True)
+    ticks = [2**power for power in range(0, 20, 2 if gains.sequences[-1] > 64 else 1) if 2**power <= gains.sequences[-1]]
+    fig.update_layout(hovermode="x unified")
+    fig.update_xaxes(type="log", tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks], tickangle=0, title_text="requests at once")
+    fig.update_xaxes(unifiedhovertitle={"text": "%{x:,.0f} at once"})
+    fig.update_yaxes(range=[max(0.0, low), top], tickformat=".1f", ticksuffix="x", nticks=6)
     return fig

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from core import memory_figures as figs
-from core.memory_figures import GIB, Growth, Load, Part
+from core.memory_figures import GIB, Gains, Growth, Load, Part
 from core.palette import DARK, LIGHT, Palette
 from tests.test_figures import contrast
 
@@ -100,20 +100,31 @@ def test_crossings_close_to_each_other_share_one_label():
     assert [text for text in words(fig) if text.endswith("tokens")] == ["4,597 tokens"]
 
 
-def test_fleet_names_both_lines_the_load_and_the_crossover():
+def test_fleet_names_both_lines_and_the_load():
     load = Load([0, 50_000, 100_000], [1, 4, 8], [1, 3, 9])
-    fig = figs.fleet(LIGHT, load, now=40_000, crossover=80_000)
+    fig = figs.fleet(LIGHT, load, now=40_000)
     assert [(trace.name, list(trace.y)) for trace in fig.data] == [("without draft", [1, 4, 8]), ("with draft", [1, 3, 9])]
-    assert {"your load", "drafting no longer pays"} <= set(words(fig))
-    assert "drafting no longer pays" not in words(figs.fleet(LIGHT, load, now=40_000, crossover=None))
+    assert [shape.x0 for shape in layout(fig).shapes] == [40_000]
+    assert words(fig) == ["your load"]
+
+
+def test_gain_by_requests_at_once_shows_break_even_and_both_lines():
+    fig = figs.gain(LIGHT, Gains([1, 2, 4, 8], [1.5, 1.3, 1.0, 0.7], [1.4, 1.2, 0.95, 0.6]))
+    assert [list(trace.y) for trace in fig.data] == [[1.5, 1.3, 1.0, 0.7], [1.4, 1.2, 0.95, 0.6]]
+    assert words(fig) == ["break-even 1x"]
+    low, high = layout(fig).yaxis.range
+    assert low == pytest.approx(0.5)
+    assert high == pytest.approx(1.5 * 1.08)
+    assert list(layout(fig).xaxis.ticktext) == ["1", "2", "4", "8"]
 
 
 def test_every_figure_carries_title_and_unit():
     every = [
         figs.memory_bar(LIGHT, PARTS, usable_bytes=71.2 * GIB, subtitle="GiB of 71.2 usable; 16 sequences of 8,192 tokens"),
         curve(line(1, 0.0001)),
-        figs.fleet(LIGHT, Load([0, 1], [1, 1], [1, 1]), now=0, crossover=None),
+        figs.fleet(LIGHT, Load([0, 1], [1, 1], [1, 1]), now=0),
+        figs.gain(LIGHT, Gains([1, 2], [1.2, 1.1], [1.1, 1.05])),
     ]
-    for fig, unit in zip(every, ("GiB", "GiB", "GPUs"), strict=True):
+    for fig, unit in zip(every, ("GiB", "GiB", "GPUs", "ratio"), strict=True):
         assert layout(fig).title.text.startswith("<b>")
         assert unit in layout(fig).title.text

@@ -23,6 +23,7 @@ PAGES = {
     "pair": ("Pair", ":material/join_inner:"),
     "measure": ("Measure", ":material/timer:"),
     "gamma": ("Choose gamma", ":material/ssid_chart:"),
+    "memory_cost": ("Memory and cost", ":material/memory:"),
 }
 
 

@@ -1,0 +1,187 @@
+"""What the memory page draws of a fit: the bar, the curves, the models' table, the layers one by one. Weights in GB (1e9), cache in GiB and MiB."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from core import memory_figures as figs
+from core import prices
+from core.memory import Engine, Fit, GpuMemory, LayerCache, ModelMemory, fit, formula_kv_bytes_per_token, kv_cache_bytes, memory_curve
+from core.memory_figures import GIB, Growth, Part
+from core.memory_fit import Verdict
+from core.ui import look, numbers
+
+SEQUENCES = (1, 4, 16, 64)
+POINTS = 33
+GB, MIB = 1e9, 2**20
+BADGES: dict[Verdict, str] = {
+    "fits": ":green-badge[:material/check: {}]",
+    "tight": ":orange-badge[:material/warning: {}, tight]",
+    "does not fit": ":gray-badge[:material/close: {}]",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A pair as served: everything that a fit needs beside the GPU."""
+
+    target: ModelMemory
+    draft: ModelMemory
+    context: int
+    sequences: int
+    utilisation: float
+    overhead_bytes: int
+    engine: Engine
+    gamma: int
+
+
+def fitted(setting: Setting, gpu: GpuMemory) -> Fit:
+    """The pair on one GPU. Raises InvalidInput for impossible numbers."""
+    return fit(
+        setting.target,
+        setting.draft,
+        gpu,
+        context=setting.context,
+        utilisation=setting.utilisation,
+        overhead=setting.overhead_bytes,
+        engine=setting.engine,
+        gamma=setting.gamma,
+        sequences=setting.sequences,
+    )
+
+
+def parts(found: Fit) -> list[Part]:
+    """The pieces of the bar in their order; the free rest last."""
+    held = found.parts
+    pieces = [
+        Part("target weights", held.target_weights_bytes, "target"),
+        Part("target cache", held.target_kv_bytes, "target_soft"),
+        Part("draft weights", held.draft_weights_bytes, "draft"),
+        Part("draft cache", held.draft_kv_bytes, "draft_soft"),
+        Part("logits and overhead", held.logits_bytes + held.overhead_bytes, "other"),
+    ]
+    return [*pieces, Part("free", held.free_bytes, "free")] if held.free_bytes else pieces
+
+
+def bar(found: Fit) -> None:
+    """What fills the GPU, with its table behind."""
+    pieces, budget = parts(found), found.gpu.usable_bytes - found.parts.held_back_bytes
+    load = f"{numbers.counted(found.sequences, 'sequence')} of {found.context:,} tokens"
+    subtitle = f"GiB of {budget / GIB:.1f} usable; {load}"
+    alt = f"Memory on one {found.gpu.name}: " + ", ".join(f"{piece.name} {piece.bytes / GIB:.1f}" for piece in pieces) + " GiB."
+    look.show(figs.memory_bar(look.palette(), pieces, usable_bytes=budget, subtitle=subtitle), "bar", alt)
+    held = found.parts
+    rows = [
+        ("target weights", held.target_weights_bytes),
+        ("target cache", held.target_kv_bytes),
+        ("draft weights", held.draft_weights_bytes),
+        ("draft cache", held.draft_kv_bytes),
+        ("logits", held.logits_bytes),
+        ("overhead", held.overhead_bytes),
+        ("free", held.free_bytes),
+        ("left to others by the usable share", held.held_back_bytes),
+        ("missing", held.missing_bytes),
+    ]
+    table = pd.DataFrame([(name, size, size / GB, size / GIB) for name, size in rows], columns=["Part", "Bytes", "GB", "GiB"])
+    look.behind("The bar as a table", table, alt, {"Bytes": "localized", "GB": "%.2f", "GiB": "%.2f"})
+
+
+def curve(setting: Setting, gpu: GpuMemory) -> None:
+    """Memory against context for 1, 4, 16 and 64 sequences, with the table behind."""
+    limit = setting.target.profile.context or setting.context * 2
+    end = min(limit, max(4 * setting.context, 8192))
+    contexts = sorted({max(1, round(end * at / (POINTS - 1))) for at in range(POINTS)})
+    lines = [_growth(setting, gpu, contexts, sequences) for sequences in SEQUENCES]
+    budget = int(gpu.usable_bytes * setting.utilisation)
+    met = [f"{numbers.counted(line.sequences, 'sequence')} fit up to {line.fits_tokens:,} tokens" for line in lines if line.fits_tokens is not None]
+    alt = f"Memory against context for 1, 4, 16 and 64 sequences on {gpu.name}, {budget / GIB:.1f} GiB usable. {'; '.join(met)}"
+    look.show(figs.memory_curve(look.palette(), lines, usable_bytes=budget, gpu=gpu.name), "context_curve", alt)
+    table = pd.DataFrame({"Context, tokens": contexts[:: (POINTS - 1) // 8]})
+    for line in lines:
+        table[f"{numbers.counted(line.sequences, 'sequence')}, GiB"] = [size / GIB for size in line.bytes[:: (POINTS - 1) // 8]]
+    look.behind("The curves as a table", table, alt, {"Context, tokens": "localized"} | dict.fromkeys(list(table.columns[1:]), "%.1f"))
+
+
+def _growth(setting: Setting, gpu: GpuMemory, contexts: list[int], sequences: int) -> Growth:
+    line = memory_curve(
+        setting.target,
+        setting.draft,
+        gpu,
+        contexts=contexts,
+        sequences=sequences,
+        utilisation=setting.utilisation,
+        overhead=setting.overhead_bytes,
+        engine=setting.engine,
+        gamma=setting.gamma,
+    )
+    return Growth(sequences, line.contexts, line.used_bytes, line.crossing)
+
+
+def badges(setting: Setting) -> None:
+    """One badge per known GPU: fits, tight, or does not fit; from the largest memory down."""
+    known = sorted(prices.gpus(), key=lambda gpu: -gpu.planning_bytes)
+    fits = [fitted(setting, GpuMemory(gpu.name, gpu.planning_bytes)) for gpu in known]
+    st.markdown(" ".join(BADGES[found.verdict].format(look.plain(found.gpu.name)) for found in fits))
+
+
+def kinds(layers: tuple[LayerCache, ...]) -> str:
+    """The layers in words: 16 full, 16 sliding (4,096)."""
+    counts = Counter((layer.kind, layer.window) for layer in layers)
+    return ", ".join(f"{count} {kind}{f' ({window:,})' if window else ''}" for (kind, window), count in counts.items())
+
+
+def models(named: list[tuple[str, str, ModelMemory]], found: Fit) -> None:
+    """Both models side by side: (name, role, memory) each; the cache as the fit has it, per sequence."""
+    cache = f"Cache at {found.context:,}, MiB"
+    each = (found.parts.target_kv_bytes / found.sequences, found.parts.draft_kv_bytes / found.sequences)
+    rows = [
+        (name, role, model.profile.parameters, model.weight_bytes / GB, model.weight_origin, kinds(model.profile.per_layer),
+         _token_bytes(model, found.engine), round(size / MIB, 1))
+        for (name, role, model), size in zip(named, each, strict=True)
+    ]  # fmt: skip
+    columns = ["Model", "Role", "Parameters", "Weights, GB", "Weights from", "Layers", "Cache, bytes per token", cache]
+    formats = {"Parameters": "localized", "Weights, GB": "%.2f", "Cache, bytes per token": "localized", cache: "localized"}
+    look.table(pd.DataFrame(rows, columns=columns), "Weights and cache of both models", formats)
+
+
+def _token_bytes(model: ModelMemory, engine: Engine) -> int:
+    """Bytes that one more token adds below every window, in the cache's own format."""
+    return kv_cache_bytes(model.profile, 1, dtype=model.kv_dtype, engine=engine).minimum
+
+
+def layers(named: list[tuple[str, str, ModelMemory]]) -> None:
+    """What each layer keeps of a sequence, one by one; and why the textbook formula is not enough."""
+    for name, role, model in named:
+        st.markdown(f"**{look.plain(name)}**, {role}, {model.profile.architecture}")
+        rows = [
+            (at, layer.kind, layer.kv_heads or None, layer.key_width or None, layer.value_width or None, layer.window,
+             layer.bytes_per_token, layer.state_bytes or None, layer.cross_bytes_per_source_token or None)
+            for at, layer in enumerate(model.profile.per_layer)
+        ]  # fmt: skip
+        columns = [
+            "Layer",
+            "Kind",
+            "KV heads",
+            "K width",
+            "V width",
+            "Window",
+            "bf16 bytes per token",
+            "State, bytes",
+            "Cross, bytes per source token",
+        ]
+        counts = dict.fromkeys((name for name in columns if name not in ("Layer", "Kind")), "localized")
+        look.table(pd.DataFrame(rows, columns=columns), f"Layers of the {role}", counts, height=280)
+        look.note(_formula(model))
+
+
+def _formula(model: ModelMemory) -> str:
+    """The textbook formula with this model's numbers, and whether it is right here."""
+    profile = model.profile
+    first = profile.per_layer[0]
+    textbook = formula_kv_bytes_per_token(profile.layers, first.kv_heads, first.key_width)
+    product = f"2 x {profile.layers} layers x {first.kv_heads} KV heads x {first.key_width} wide x 2 bytes = {textbook:,} bytes per token"
+    if textbook == profile.bytes_per_token:
+        return f"The textbook formula holds here: {product}."
+    return f"The textbook formula would say {product}; built layer by layer it is {profile.bytes_per_token:,}."
