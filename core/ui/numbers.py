@@ -75,8 +75,9 @@ def file_size(count: int) -> str:
 
 
 def cache_size(count: int) -> str:
-    """Bytes of cache, in powers of two: 22.5 KiB, 1.2 MiB."""
-    return f"{count / 2**20:,.1f} MiB" if count >= 2**20 else f"{count / 2**10:,.1f} KiB"
+    """Bytes of cache, in powers of two: 22.5 KiB, 192 KiB, 1.2 MiB."""
+    size, unit = (count / 2**20, "MiB") if count >= 2**20 else (count / 2**10, "KiB")
+    return f"{size:,.0f} {unit}" if size >= 100 else f"{size:.1f} {unit}"
 
 
 def age(seconds: float) -> str:

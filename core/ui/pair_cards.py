@@ -17,7 +17,6 @@ from core.vocab import VocabVerdict
 
 PER_ROW = 3
 MOST_WARNINGS = 2
-FIGURE_PIXELS = 108
 UNKNOWN = "…"
 READING = ":gray-badge[:material/hourglass_empty: reading]"
 BROKEN = ":red-badge[:material/error: cannot be used]"
@@ -97,11 +96,9 @@ def _sizes_problem(target: Model, draft: Model, at: int, retry: Retry) -> None:
 def _figures(target: Model, draft: Candidate) -> None:
     """Two rows of three, aligned, side by side on a narrow screen too."""
     columns = (*zip(_shape(target, draft.model), _storage(target, draft.model), strict=True), (_cost(draft), _gain(draft)))
-    with st.container(horizontal=True, gap="small"):
-        for facts in columns:
-            with st.container(gap="small", width=FIGURE_PIXELS):
-                for fact in facts:
-                    st.metric(fact.label, fact.value, fact.spread or None, delta_color="off", delta_arrow="off")
+    for facts, column in zip(columns, st.columns(len(columns), gap="small", wrap=False), strict=True):
+        for fact in facts:
+            column.metric(fact.label, fact.value, fact.spread or None, delta_color="off", delta_arrow="off")
 
 
 def _shape(target: Model, draft: Model) -> tuple[Fact, Fact]:
