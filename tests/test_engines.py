@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from typing import Any
 
 import pytest
 import torch
@@ -125,7 +126,8 @@ def test_calls_can_be_pasted_whatever_the_names():
 def test_the_transformers_rows_against_the_library(tmp_path, rows):
     """Every answer of the two rows, by really calling the library with the row's arguments."""
     target_ref, draft_ref = write_pair(tmp_path)
-    target, draft = (AutoModelForCausalLM.from_pretrained(ref.path) for ref in (target_ref, draft_ref))
+    target: Any = AutoModelForCausalLM.from_pretrained(target_ref.path)
+    draft: Any = AutoModelForCausalLM.from_pretrained(draft_ref.path)
     tokenizer, other = (AutoTokenizer.from_pretrained(ref.path) for ref in (target_ref, draft_ref))
     if rows == "padded":
         draft.resize_token_embeddings(400)
