@@ -37,17 +37,24 @@ def show(target: str, drafts: list[str], setting: Setting, *, polling: bool) -> 
 
 
 def body(view: View, setting: Setting) -> None:
-    """Everything below the pickers."""
+    """Everything below the pickers; one card alone stands beside its chart."""
     pair_head.headline(view, setting.device.name)
     if view.target.problem:
         st.button("Try again", icon=":material/refresh:", on_click=again, args=(view.target.address,))
         return
-    pair_cards.cards(view.target, view.drafts, again)
-    st.space("small")
-    left, right = st.columns([3, 2], gap="large")
+    alone = len(view.drafts) == 1
+    if not alone:
+        pair_cards.cards(view.target, view.drafts, again)
+        st.space("small")
+    left, right = st.columns([1, 1] if alone else [3, 2], gap="large")
     with left:
-        pair_chart.expected(view.drafts, setting.device.name)
+        if alone:
+            pair_cards.cards(view.target, view.drafts, again)
+        else:
+            pair_chart.expected(view.drafts, setting.device.name)
     with right:
+        if alone:
+            pair_chart.expected(view.drafts, setting.device.name)
         pair_engines.show(view)
     pair_measure.button(view)
     with st.expander("All figures as a table", icon=":material/table:"):

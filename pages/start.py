@@ -28,6 +28,7 @@ with measure:
     look.note("About a minute and a half on two CPU cores, no download")
     if st.button("Measure the demo pair", type="primary", icon=":material/timer:"):
         submit(RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts()))
+    st.page_link(page_path("pair"), label="Choose your own models", icon=":material/join_inner:")
 with show:
     st.markdown("**Show the trade-off**")
     st.markdown("A curve, a map and every policy side by side, from a run that was really measured.")
@@ -70,4 +71,4 @@ for run in runs:
         )
         count = numbers.counted(len(run.spec.prompts), "prompt")
         look.note(f"{numbers.when(run.created)}, {look.plain(run.spec.device)}, {count}, {result.outcome(run)}")
-look.next_step("Bring your own prompts, and your own models from disk.", "measure", "Measure")
+look.next_step("See which drafts fit your own target, before anything is downloaded.", "pair", "Choose a pair")

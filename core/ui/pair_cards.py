@@ -27,7 +27,7 @@ def cards(target: Model, drafts: Sequence[Candidate], retry: Retry) -> None:
     """The cards, three to a row, of equal height in each row."""
     for first in range(0, len(drafts), PER_ROW):
         row = drafts[first : first + PER_ROW]
-        columns = st.columns(PER_ROW if len(drafts) > 2 else max(2, len(row)), gap="medium")
+        columns = st.columns(min(PER_ROW, len(drafts)), gap="medium")
         for at, (draft, column) in enumerate(zip(row, columns, strict=False), first):
             with column.container(border=True, height="stretch"):
                 _card(target, draft, at, retry)
@@ -96,7 +96,7 @@ def _sizes_problem(target: Model, draft: Model, at: int, retry: Retry) -> None:
 def _figures(target: Model, draft: Candidate) -> None:
     """Two rows of three, aligned, side by side on a narrow screen too."""
     columns = (*zip(_shape(target, draft.model), _storage(target, draft.model), strict=True), (_cost(draft), _gain(draft)))
-    for facts, column in zip(columns, st.columns(len(columns), gap="small", wrap=False), strict=True):
+    for facts, column in zip(columns, st.columns(len(columns), gap="xsmall", wrap=False), strict=True):
         for fact in facts:
             column.metric(fact.label, fact.value, fact.spread or None, delta_color="off", delta_arrow="off")
 

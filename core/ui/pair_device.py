@@ -28,9 +28,14 @@ def choose() -> Setting:
             bind="query-params",
             help="Cost and speedup are estimated for this device, with Transformers. Nothing is measured yet.",
         )
-        prompt = st.number_input("Longest prompt, tokens", 1, LONGEST, 1000, step=500, key=PROMPT, bind="query-params")
-        answer = st.number_input("Longest answer, tokens", 1, LONGEST, 500, step=100, key=ANSWER, bind="query-params")
-    return Setting(known[name], Traffic(prompt, answer))
+        prompt = _tokens("Longest prompt, tokens", PROMPT)
+        answer = _tokens("Longest answer, tokens", ANSWER)
+    return Setting(known[name], Traffic(prompt or 0, answer or 0) if prompt or answer else None)
+
+
+def _tokens(label: str, key: str) -> int | None:
+    """A length, or None where none is stated: then nothing is said about contexts."""
+    return st.number_input(label, 1, LONGEST, None, step=100, key=key, bind="query-params", placeholder="not stated")
 
 
 def beginning(devices: Iterable[DeviceInfo], known: Iterable[str]) -> str:
