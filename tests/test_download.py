@@ -245,12 +245,13 @@ def test_code_that_comes_with_a_model_is_not_run(hub: Hub, spec: RunSpec):
     assert time.monotonic() - began < 10
 
 
-@pytest.mark.parametrize(("installed", "says"), [(True, "file .*tiny.gguf does not exist"), (False, "pip install gguf")])
+@pytest.mark.parametrize(("installed", "says"), [(True, "file .*tiny.gguf does not exist"), (False, "pip install gguf accelerate")])
 def test_a_gguf_file_that_cannot_be_read(tmp_path: Path, installed: bool, says: str, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "tiny.gguf"
     if not installed:
         file.write_bytes(b"GGUF")
-        monkeypatch.setitem(sys.modules, "gguf", None)
+        for package in ("gguf", "accelerate"):
+            monkeypatch.setitem(sys.modules, package, None)
     ref = ModelRef(source="gguf", name="tiny.gguf", path=str(file))
     with pytest.raises(ModelError, match=says):
         Garage().get(RunSpec(target=ref, draft=ref, prompts=(Prompt(text="x"),)))

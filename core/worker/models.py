@@ -32,6 +32,7 @@ logging.disable_progress_bar()
 logging.set_verbosity_error()  # the library warns about its own nested calls at every draft
 
 DTYPES: dict[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_FOR_GGUF = ("gguf", "accelerate")
 _LOAD_FAILURES = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, SafetensorError)
 
 
@@ -155,8 +156,11 @@ def _place(ref: ModelRef, folders: dict[ModelRef, Path], role: str) -> Place:
 def _gguf_place(file: Path, role: str) -> Place:
     if not file.is_file():
         raise ModelError(f"The {role}'s file {file} does not exist. Choose another model, or put it back.")
-    if importlib.util.find_spec("gguf") is None:
-        raise ModelError(f"The {role} {file.name} is a GGUF file; reading it needs the package gguf. Install it with: pip install gguf")
+    needed = [package for package in _FOR_GGUF if importlib.util.find_spec(package) is None]
+    if needed:
+        raise ModelError(
+            f"The {role} {file.name} is a GGUF file, and its reader is not installed. Install it with: pip install {' '.join(needed)}"
+        )
     return Place(file.parent, file.name, file.stat().st_mtime_ns)
 
 
