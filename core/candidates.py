@@ -33,6 +33,7 @@ class AskAgain(Protocol):
 
 
 MOST_DRAFTS = 6
+LONGEST_NAME = 60
 
 _INFO: TypeAdapter[ModelInfo] = TypeAdapter(ModelInfo)
 _PROFILE: TypeAdapter[CacheProfile] = TypeAdapter(CacheProfile)
@@ -76,10 +77,12 @@ class Model:
 
     @property
     def name(self) -> str:
-        """A short name: the last part of a Hub id, or what the model is called here."""
+        """A short name: the last part of a Hub id, or what the model is called here; cut where somebody typed a novel."""
         if isinstance(self.info, Known) and self.info.value.ref.source != "hub":
-            return self.info.value.ref.name
-        return self.address.split("@")[0].rsplit("/", 1)[-1] or self.address
+            name = self.info.value.ref.name
+        else:
+            name = self.address.split("@")[0].rsplit("/", 1)[-1] or self.address
+        return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
     @property
     def problem(self) -> str:

@@ -4,8 +4,7 @@ import streamlit as st
 
 from core.model_info import Found
 from core.planner import Failed, Waiting
-from core.ui import look, numbers, pair_pick
-from core.ui.desk import planner
+from core.ui import desk, look, numbers, pair_pick
 
 FEWEST_LETTERS = 2
 LONGEST = 96
@@ -25,14 +24,14 @@ def _box() -> None:
     if len(text) < FEWEST_LETTERS:
         look.note("Text generation models with safetensors weights, the most downloaded first.")
         return
-    answer = planner().ask("search", {"text": text})
+    answer = desk.planner().ask("search", {"text": text})
     if isinstance(answer, Waiting):
         look.note(f"{look.plain(answer.why)} ...")
         st.fragment(_look_again, run_every=LOOK_AGAIN_S)(text)
     elif isinstance(answer, Failed):
         st.error(look.plain(answer.sentence), icon=":material/cloud_off:")
         if st.button("Try again", icon=":material/refresh:", key="search_again"):
-            planner().ask("search", {"text": text}, again=True)
+            desk.planner().ask("search", {"text": text}, again=True)
             st.rerun()
     else:
         _found([Found.model_validate(model) for model in answer.data])
@@ -40,7 +39,7 @@ def _box() -> None:
 
 def _look_again(text: str) -> None:
     """Nothing to see; starts the page over when the answer is there."""
-    if not isinstance(planner().ask("search", {"text": text}), Waiting):
+    if not isinstance(desk.planner().ask("search", {"text": text}), Waiting):
         st.rerun()
 
 
