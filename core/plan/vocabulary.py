@@ -86,15 +86,24 @@ def stored(key: str, settings: Settings) -> Vocabulary:
         raise InvalidInput(f"{key[:80]!r} is not the key of a vocabulary. Choose the model again.")
     file = _file(key, settings)
     try:
-        content = zlib.decompress(file.read_bytes())
+        packed = file.read_bytes()
         os.utime(file)
-    except (OSError, zlib.error) as error:
+    except OSError as error:
         raise ModelError("The model's vocabulary is no longer stored. Read the model again.") from error
+    content = _unpacked(packed)
     if sha256(content).hexdigest() != key:
         file.unlink(missing_ok=True)
         raise ModelError("The model's stored vocabulary is damaged and was removed. Read the model again.")
     data: dict[str, Any] = json.loads(content)
     return Vocabulary(**{**data, "added": frozenset(data["added"])})
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """The content, or what no key fits."""
+    try:
+        return zlib.decompress(packed)
+    except zlib.error:
+        return b""
 
 
 def compare_stored(arguments: dict[str, Any], settings: Settings) -> dict[str, Any]:
