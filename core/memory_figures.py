@@ -105,7 +105,7 @@ def memory_curve(palette: Palette, lines: Sequence[Growth], *, usable_bytes: flo
 
     lines: from the fewest sequences to the most, at most four.
     """
-    fig = figure(palette, "Memory by context", "GiB with the draft, by concurrent sequences", height=CURVE_HEIGHT, top=64)
+    fig = figure(palette, "Memory by context", f"GiB on one {gpu} with the draft, by sequences", height=CURVE_HEIGHT, top=64)
     limit = usable_bytes / GIB
     highest = max(max(line.bytes) for line in lines) / GIB
     top = min(max(highest * 1.06, limit * 1.15), limit * MOST_ABOVE_LIMIT)
@@ -124,7 +124,7 @@ def memory_curve(palette: Palette, lines: Sequence[Growth], *, usable_bytes: flo
     fig.add_hline(
         limit,
         line={"color": palette.ink, "width": 1.25},
-        annotation_text=f"usable on {gpu}: {limit:.1f} GiB",
+        annotation_text=f"usable: {limit:.1f} GiB",
         annotation_position=_clear_side([line.fits_tokens / widest for line in lines if line.fits_tokens is not None]),
         annotation_font={"size": 12, "color": palette.ink},
     )

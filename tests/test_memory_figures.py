@@ -67,7 +67,7 @@ def test_curve_marks_where_a_line_meets_the_limit():
     rings = [trace for trace in fig.data if trace.mode == "markers"]
     assert [(ring.x[0], ring.y[0]) for ring in rings] == [(5171, pytest.approx(71.2))]
     assert "5,171 tokens" in words(fig)
-    assert "usable on H100 SXM: 71.2 GiB" in words(fig)
+    assert "usable: 71.2 GiB" in words(fig)
     assert [trace.y[-1] for trace in fig.data if trace.mode == "lines"] == pytest.approx([5 + 0.8192, 5 + 64 * 1.6384])
 
 

@@ -93,7 +93,7 @@ def show(facts: Facts) -> None:
     except InvalidInput as error:
         st.error(look.plain(str(error)), icon=":material/error:")
         return
-    rows = [(a.name, "" if a.value is None else f"{a.value:,.6g}", a.unit, a.why) for a in fleet.assumptions(traffic, serving, drafting)]
+    rows = [(a.name, "" if a.value is None else _short(a.value), a.unit, a.why) for a in fleet.assumptions(traffic, serving, drafting)]
     st.markdown("**What this rests on**")
     look.table(pd.DataFrame(rows, columns=["Assumption", "Value", "Unit", "Why"]), "Assumptions of the fleet", widths={"Why": 460})
 
@@ -244,5 +244,5 @@ def _by_load(planned: fleet.Fleet, traffic: fleet.Traffic) -> None:
 
 
 def _short(value: float) -> str:
-    """A number for a field: three significant digits, grouped."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    """A number for people: whole and grouped from 1,000 on, else four significant digits at most."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"

@@ -17,6 +17,7 @@ from core.ui import numbers
 
 Origin = Literal["confirmed", "replayed", "what-if"]
 GB, MB = 1e9, 1e6
+GIB, MIB = 2**30, 2**20
 FORMS = {"sxm", "pcie"}
 
 
@@ -114,6 +115,11 @@ def size(bytes_: float) -> str:
     return f"{bytes_ / GB:.1f} GB" if bytes_ >= 0.995 * GB else f"{bytes_ / MB:,.0f} MB"
 
 
+def cache(bytes_: float) -> str:
+    """Bytes of cache: 4.00 GiB, 12 MiB; binary units."""
+    return f"{bytes_ / GIB:,.2f} GiB" if bytes_ >= GIB else f"{bytes_ / MIB:,.1f} MiB"
+
+
 def usd(amount: float) -> str:
     """An amount without its sign: 1,057 USD, and cents below 10."""
     return f"{abs(amount):,.0f} USD" if abs(amount) >= 10 else f"{abs(amount):,.2f} USD"
@@ -138,7 +144,7 @@ def headline(found: Fit, gain: Gain, value: Worth | None) -> str:
     if found.verdict == "does not fit":
         load = numbers.counted(found.sequences, "sequence")
         verb = "does" if found.sequences == 1 else "do"
-        return f"{load} of {found.context:,} tokens {verb} not fit one {found.gpu.name}: {found.parts.missing_bytes / 2**30:,.1f} GiB are missing"
+        return f"{load} of {found.context:,} tokens {verb} not fit one {found.gpu.name}: {cache(found.parts.missing_bytes)} are missing"
     if value is None:
         return f"The draft {taken}"
     if gain.verdict == "undecided":
@@ -146,8 +152,11 @@ def headline(found: Fit, gain: Gain, value: Worth | None) -> str:
     money = _money(value)
     if gain.verdict == "leave_off":
         return f"Leave the draft off: it {taken} and {money.replace('saves', 'saves only')}"
-    start = f"What if {numbers.ratio(gain.speedup)}: the" if gain.origin == "what-if" else "The"
-    return f"{start} draft {taken} and {money}"
+    if gain.origin == "what-if":
+        return f"What if {numbers.ratio(gain.speedup)}: the draft {taken} and {money}"
+    if not same_gpu(gain.device, found.gpu.name):
+        return f"The draft {taken} and, at {numbers.ratio(gain.speedup)} measured elsewhere, {money}"
+    return f"The draft {taken} and {money}"
 
 
 def _money(value: Worth) -> str:

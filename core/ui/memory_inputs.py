@@ -139,12 +139,20 @@ def gpu(complaints: Complaints, device: str) -> tuple[str, GpuMemory | None, str
     device: begin with this one, if known.
     """
     names = [known.name for known in prices.gpus()]
-    if not str(st.session_state.get("gpu") or "").strip():
-        st.session_state["gpu"] = next((name for name in names if memory_gain.same_gpu(device, name)), DEFAULT_GPU)
+    begin = next((name for name in names if memory_gain.same_gpu(device, name)), DEFAULT_GPU)
+    current = str(st.session_state.get("gpu") or st.query_params.get("gpu") or begin).strip() or begin
+    st.session_state.setdefault("gpu", begin)
     name = st.selectbox(
-        "GPU", names, key="gpu", width=220, accept_new_options=True, bind="query-params", persist_state="session",
+        "GPU",
+        list(dict.fromkeys([*names, current])),
+        key="gpu",
+        width=220,
+        accept_new_options=True,
+        bind="query-params",
+        persist_state="session",
         help="Choose one, or type the name of another and then its memory.",
-    )  # fmt: skip
+    )
+    name = (name or begin).strip() or begin
     known = prices.find_gpu(name)
     if known:
         return known.name, GpuMemory(known.name, known.planning_bytes, f"{known.label_gb} GB"), known.planning_note, known.usable_bytes is not None

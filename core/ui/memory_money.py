@@ -7,11 +7,9 @@ import streamlit as st
 from core import cost
 from core.memory import Fit
 from core.ui import look, memory_copy, memory_prices, numbers
-from core.ui.memory_gain import GB, Gain, Worth, bounds, same_gpu, saves_nothing
+from core.ui.memory_gain import Gain, Worth, bounds, cache, same_gpu, saves_nothing, size
 from core.ui.memory_inputs import Money
 
-GIB = 2**30
-NO_PRICE = "The table has no price for this GPU. Type yours under Prices and assumptions."
 NO_ROOM = "Not one request of this context fits beside the draft."
 
 
@@ -30,8 +28,8 @@ def facts(found: Fit, gain: Gain, value: Worth | None, money: Money) -> str:
         parts.append(f"{why}, so no money is given.")
     parts.append(f"{look.ORIGINS[gain.origin]} :small[:gray[speedup {numbers.ratio(gain.speedup)}]]")
     held = found.parts
-    weights, cache = f"{held.draft_weights_bytes / GB:,.2f} GB weights", f"{held.draft_kv_bytes / GIB:,.2f} GiB cache"
-    parts.append(f"{look.ORIGINS['estimate']} :small[:gray[memory: {weights}, {cache} for {numbers.counted(found.sequences, 'sequence')}]]")
+    sizes = f"{size(held.draft_weights_bytes)} weights, {cache(held.draft_kv_bytes)} cache"
+    parts.append(f"{look.ORIGINS['estimate']} :small[:gray[memory: {sizes} for {numbers.counted(found.sequences, 'sequence')}]]")
     return " ".join(parts)
 
 
@@ -57,8 +55,11 @@ def figures(found: Fit, gain: Gain, value: Worth | None, money: Money, tokens_pe
     changed = f"-{alone - together:,} of {alone:,}" if together <= alone else ""
     meaning = f"Most requests of {found.context:,} tokens that fit at once with the draft; below, what the draft costs of them."
     row = [look.Fact(f"Sequences at {found.context:,}", f"{together:,}", changed, "", meaning)]
+    if not together:
+        look.fact_row([*row, *(look.Fact(name, "none", "does not fit", "", NO_ROOM) for name in ("USD per month", "USD per 1M tokens"))])
+        return
     if value is None:
-        row.append(look.Fact("USD per month", "no price", "type yours", "", NO_PRICE))
+        row.append(look.Fact("USD per month", "no price", "correct it" if money.spoilt else "type yours", "", _no_price(money)))
     else:
         basis = "GPU time of the same work with the draft, one request at a time; below, the change against plain decoding."
         row.append(look.Fact("USD per month", f"{value.with_usd:,.0f}", _change(-value.saving_usd, value.without_usd, 0), "", basis))
@@ -72,11 +73,17 @@ def _million(gain: Gain, money: Money, tokens_per_s: float | None) -> look.Fact:
         why = "Needs plain tokens/s on this GPU: measure a run there, or type yours under Prices and assumptions."
         return look.Fact(label, "not measured", "needs tokens/s", "", why)
     if money.usd_per_hour is None:
-        return look.Fact(label, "no price", "type yours", "", NO_PRICE)
+        return look.Fact(label, "no price", "correct it" if money.spoilt else "type yours", "", _no_price(money))
     plain = cost.usd_per_million_tokens(money.usd_per_hour, tokens_per_s)
     faster = cost.usd_per_million_tokens(money.usd_per_hour, tokens_per_s * gain.speedup)
     meaning = f"Answer tokens, one request at a time: {tokens_per_s:,.1f} tokens/s plain, {tokens_per_s * gain.speedup:,.1f} with the draft."
     return look.Fact(label, f"{faster:,.2f}", _change(faster - plain, plain, 2), "", meaning)
+
+
+def _no_price(money: Money) -> str:
+    if money.spoilt:
+        return "The price or the hours that you typed cannot be read."
+    return "The table has no price for this GPU. Type yours under Prices and assumptions."
 
 
 def _change(change: float, of: float, digits: int) -> str:
@@ -91,8 +98,8 @@ def notes(found: Fit, value: Worth | None, money: Money) -> None:
         look.note("Not one request of this context fits even without the draft.")
     else:
         look.note(
-            f"The draft costs {lost * 100:.0f} % of concurrency. The saving holds at one request at a time; it shrinks as requests are batched: "
-            "see Fleet below."
+            f"The draft costs {lost * 100:.0f} % of concurrency. The money holds at one request at a time; what drafting gains shrinks as "
+            "requests are batched: see Fleet below."
         )
     if value is not None and money.currency and money.rate:
         look.note(_converted(value, money.currency, money.rate))

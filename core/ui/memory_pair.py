@@ -82,7 +82,11 @@ def pickers() -> tuple[Side, Side]:
             state[key] = st.query_params.get(role) or state.get(PICKED, first)[role]
         with column:
             chosen = st.selectbox(
-                role.capitalize(), listed, key=key, accept_new_options=True, help="Choose a model, or type a Hub address such as Qwen/Qwen3-0.6B."
+                role.capitalize(),
+                list(dict.fromkeys([*listed, state[key] or first[role]])),
+                key=key,
+                accept_new_options=True,
+                help="Choose a model, or type a Hub address such as Qwen/Qwen3-0.6B.",
             )
         picked[role] = (chosen or first[role]).strip()
         if st.query_params.get(role) != picked[role]:

@@ -142,7 +142,7 @@ def models(named: list[tuple[str, str, ModelMemory]], found: Fit) -> None:
         for (name, role, model), size in zip(named, each, strict=True)
     ]  # fmt: skip
     columns = ["Model", "Role", "Parameters", "Weights, GB", "Weights from", "Layers", "Cache, bytes per token", cache]
-    formats = {"Parameters": "localized", "Weights, GB": "%.2f", "Cache, bytes per token": "localized", cache: "localized"}
+    formats = {"Parameters": "localized", "Weights, GB": "%.3f", "Cache, bytes per token": "localized", cache: "localized"}
     look.table(pd.DataFrame(rows, columns=columns), "Weights and cache of both models", formats)
 
 
@@ -172,7 +172,7 @@ def layers(named: list[tuple[str, str, ModelMemory]]) -> None:
             "Cross, bytes per source token",
         ]
         counts = dict.fromkeys((name for name in columns if name not in ("Layer", "Kind")), "localized")
-        look.table(pd.DataFrame(rows, columns=columns), f"Layers of the {role}", counts, height=280)
+        look.table(pd.DataFrame(rows, columns=columns), f"Layers of the {role}", counts, height=280 if len(rows) > 7 else None)
         look.note(_formula(model))
 
 
