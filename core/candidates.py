@@ -189,6 +189,15 @@ def bytes_per_parameter(info: ModelInfo, setting: Setting) -> float:
     return 4.0 if setting.dtype == "float32" else 2.0
 
 
+def load(model: Model, setting: Setting) -> Load | None:
+    """What a decoding step of the model reads there; None until its sizes are known."""
+    info, sizes = model.usable, model.sizes
+    if info is None or sizes is None:
+        return None
+    each = bytes_per_parameter(info, setting)
+    return load_of(sizes, bytes_per_parameter=each, tied=tied_embedding(info.config), cache_dtype=setting.dtype)
+
+
 def _model(ask: Ask, address: str) -> Model:
     model = Model(address, _part(ask("describe", {"model": address}), _INFO))
     info = model.usable
@@ -218,14 +227,8 @@ def _promise(draft: Candidate) -> float:
 
 
 def _estimate(target: Model, draft: Model, setting: Setting) -> Estimate | None:
-    both = [(model.usable, model.sizes) for model in (target, draft)]
-    loads = [_load(info, sizes, setting) for info, sizes in both if info is not None and sizes is not None]
-    return estimate(*loads, setting.device) if len(loads) == 2 else None
-
-
-def _load(info: ModelInfo, sizes: CacheProfile, setting: Setting) -> Load:
-    each = bytes_per_parameter(info, setting)
-    return load_of(sizes, bytes_per_parameter=each, tied=tied_embedding(info.config), cache_dtype=setting.dtype)
+    own, other = load(target, setting), load(draft, setting)
+    return estimate(own, other, setting.device) if own and other else None
 
 
 def _part(answer: Answer, kind: TypeAdapter[T]) -> Part[T]:

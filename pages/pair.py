@@ -2,11 +2,10 @@
 
 import streamlit as st
 
-from core import pair
-from core.address import address
 from core.candidates import Setting, View, gather, read_again
 from core.ui import (
     look,
+    pair_begin,
     pair_cards,
     pair_chart,
     pair_device,
@@ -38,6 +37,9 @@ def show(target: str, drafts: list[str], setting: Setting, *, polling: bool) -> 
 
 def body(view: View, setting: Setting) -> None:
     """Everything below the pickers; one card alone stands beside its chart."""
+    if not view.drafts:
+        pair_begin.without_drafts(view, setting)
+        return
     pair_head.headline(view, setting.device.name)
     if view.target.problem:
         st.button("Try again", icon=":material/refresh:", on_click=again, args=(view.target.address,))
@@ -59,6 +61,9 @@ def body(view: View, setting: Setting) -> None:
     pair_measure.button(view)
     with st.expander("All figures as a table", icon=":material/table:"):
         pair_table.table(view)
+    with st.expander("More drafts to try", icon=":material/family_history:"):
+        if not pair_begin.suggestions(view, setting):
+            look.note("No other draft of this family is known here. Search the Hub for one with the same tokenizer.")
     with st.expander("If nothing fits, or nothing pays", icon=":material/alt_route:"):
         pair_more.show(view)
     with st.expander("What was read, and when", icon=":material/history:"):
@@ -72,12 +77,12 @@ def again(model: str) -> None:
 
 
 with st.container(horizontal=True):
-    target, drafts = pair_pick.pickers([address(ref) for ref in pair.available(settings())], widths=(320, 640))
+    target, drafts = pair_pick.pickers(pair_pick.offered(settings()), widths=(320, 640))
 with st.container(horizontal=True, gap="small"):
     pair_search.search()
     setting = pair_device.choose()
-if not (target and drafts):
-    look.headline("Which drafts fit your target?")
+if not target:
+    pair_begin.empty()
     st.stop()
 waiting = gather(planner().ask, target, drafts, setting).waiting
 st.fragment(show, run_every=LOOK_AGAIN_S if waiting else None)(target, drafts, setting, polling=waiting)

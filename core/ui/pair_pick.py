@@ -9,7 +9,10 @@ from typing import Literal
 
 import streamlit as st
 
+from core import pair, suggest
+from core.address import address
 from core.candidates import MOST_DRAFTS
+from core.settings import Settings
 
 Width = int | Literal["stretch"]
 
@@ -52,6 +55,12 @@ def pickers(
     if left_out:
         st.toast(f"The address names {MOST_DRAFTS + left_out} drafts; the first {MOST_DRAFTS} are shown.", icon=":material/info:")
     return (target or "").strip() or None, [draft for text in drafts if (draft := text.strip())]
+
+
+def offered(settings: Settings) -> list[str]:
+    """Addresses to choose from: the models on this machine, then those of the families that are known here."""
+    families = [name for row in suggest.known() for name in (row.tuned_id, row.base_id) if name]
+    return list(dict.fromkeys([*(address(ref) for ref in pair.available(settings)), *families]))
 
 
 def choose(target: str | None, drafts: Sequence[str]) -> None:
