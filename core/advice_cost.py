@@ -63,7 +63,8 @@ def expected_c(pair: Pair) -> Advice | None:
     made = pair.estimate
     if made is None:
         return None
-    why = " ".join(made.why)
+    between = " Translating between the vocabularies comes on top." if pair.verdict is not None and not pair.verdict.native else ""
+    why = " ".join(made.why) + between
     span = f"c is estimated at {made.c:.2f} ({made.low:.2f} to {made.high:.2f})"
     if made.speedup_high <= 1:
         return Advice(

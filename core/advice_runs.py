@@ -65,7 +65,7 @@ def vocabulary(pair: Pair) -> Advice | None:
             f"{why} These few ids cost a rejection when the draft proposes them; the answer stays right.",
             "lmstudio-bug-tracker issue 481",
         )
-    padded = f"{why} Transformers refuses unequal sizes unless it gets both tokenizers, and then re-encodes the text."
+    padded = f"{why} Transformers refuses unequal sizes unless it gets both tokenizers; it then translates between them at a higher c."
     return Advice("warning", verdict.sentence, padded, f"{GENERATE}, _validate_generation_mode; huggingface/transformers issue 45307")
 
 
@@ -96,7 +96,7 @@ def stateful_draft(pair: Pair) -> Advice | None:
     """A draft whose states are not rolled back."""
     if not _keeps_states(pair.draft):
         return None
-    if pair.draft.profile and all(layer.kind in STATES for layer in pair.draft.profile.per_layer):
+    if pair.draft.profile and {layer.kind for layer in pair.draft.profile.per_layer} - {"none"} <= STATES:
         why = "The library asks the draft's cache for its length, which a cache of running states alone does not know."
         return Advice(
             "refusal", f"{pair.draft.name} keeps running states only; Transformers fails with it as a draft.", why, f"{CACHES}, get_seq_length"

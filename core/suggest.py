@@ -146,7 +146,7 @@ def suggest(
 
 def _suggestion(draft: Known, address: str, made: Estimate, same_size: bool, target: Load) -> Suggestion:
     words = [f"c about {made.c:.2f}", f"{draft.layers} {'layer' if draft.layers == 1 else 'layers'} to the target's {target.layers}"]
-    words.append("same tokenizer" if same_size else "same tokenizer with padded embeddings, which Transformers re-encodes")
+    words.append("same tokenizer" if same_size else "same tokenizer with padded embeddings, so that Transformers asks for both tokenizers")
     if made.speedup_high <= 1:
         words.append("too dear to gain anything")
     return Suggestion(address, draft, made, same_size, f"{draft.family}: {', '.join(words)}.")

@@ -317,6 +317,34 @@ def test_the_library_leaves_running_states_of_a_draft_as_they_are():
     assert not torch.equal(mixed.recurrent_states[0], before)
 
 
+def test_what_the_library_does_with_states_and_windows():
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM, MambaConfig, MambaForCausalLM, MistralConfig, MistralForCausalLM
+
+    torch.set_num_threads(1)
+    ends: dict[str, Any] = {
+        "eos_token_id": None,
+        "bos_token_id": None,
+        "pad_token_id": None,
+        "vocab_size": 50,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+    }
+    heads: dict[str, Any] = {"intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
+    llama: Any = LlamaForCausalLM(LlamaConfig(**ends, **heads)).eval()
+    mamba: Any = MambaForCausalLM(MambaConfig(**ends)).eval()
+    windowed: Any = MistralForCausalLM(MistralConfig(**ends, **heads, sliding_window=8)).eval()
+    ids = torch.arange(2, 14)[None]
+    call = {"attention_mask": torch.ones_like(ids), "max_new_tokens": 12, "do_sample": False}
+    with pytest.raises(ValueError, match="not supported with stateful models"):
+        mamba.generate(ids, assistant_model=llama, **call)
+    with pytest.raises(ValueError, match="get_seq_length"):
+        llama.generate(ids, assistant_model=mamba, **call)
+    with pytest.raises(ValueError, match="requires a cache that can be cropped"):
+        windowed.generate(ids, assistant_model=llama, cache_implementation="static", **call)
+    assert windowed.generate(ids, assistant_model=llama, **call).tolist() == windowed.generate(ids, **call).tolist()
+
+
 def test_the_calls_run_in_the_library():
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
