@@ -40,7 +40,7 @@ def size_ratio(pair: Pair) -> Advice | None:
         return Advice("warning", sentence, why, f"{BLOG}; {PAPER}")
     if ratio > GOOD_RATIO:
         return Advice("note", sentence, "Within a tenth; drafts about a hundred times smaller did best in the paper.", PAPER)
-    return Advice("note", sentence, "About a hundred times smaller: the sizes that did best in the paper.", PAPER)
+    return Advice("note", sentence, "More than fifty times smaller; drafts about a hundred times smaller did best in the paper.", PAPER)
 
 
 def layer_count(pair: Pair) -> Advice | None:

@@ -52,7 +52,7 @@ DISTILLING = Alternative(
 OFF = Alternative(
     "Leave it off",
     "c is near or above the acceptance, the target is small, or batches are full.",
-    "Nothing. Plain decoding is never slower than plain decoding, and needs no second model in memory.",
+    "Nothing, and no second model in memory.",
     "target.generate(**inputs)",
     "Leviathan et al. 2022, Corollary 3.9: no gain unless alpha exceeds c",
 )
