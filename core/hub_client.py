@@ -99,11 +99,18 @@ def session(limits: Limits) -> Iterator[Meter]:
     until_s = time.monotonic() + limits.total_s
     constants.HF_HUB_DISABLE_XET = True
     disable_progress_bars()
-    set_client_factory(lambda: _Client(limits, until_s, meter))
+    own: list[_Client] = []
+
+    def make() -> httpx2.Client:
+        own.append(_Client(limits, until_s, meter))
+        return own[-1]
+
+    set_client_factory(make)
     try:
         yield meter
     finally:
-        close_session()
+        for client in own:  # not close_session: a thread that was left behind must not end the next job's session
+            client.close()
 
 
 def within(limits: Limits, job: Callable[[], T]) -> T:

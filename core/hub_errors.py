@@ -26,6 +26,9 @@ from core.hub_client import HubUnreachable
 MALFORMED = (ValueError, RecursionError, KeyError, TypeError, AttributeError, IndexError)
 """What reading a damaged or foreign answer raises."""
 
+BAD_TOKEN = "Invalid credentials in Authorization header"
+"""The Hub's message for a token that it does not know, as huggingface_hub compares it; 401 alone also stands for a model that is not there."""
+
 
 class NotThere(ModelError):
     """There is no such model, or none that may be seen."""
@@ -65,7 +68,7 @@ def _gated(asked: Asked, error: Exception) -> DraftgaugeError:
 def _refused(asked: Asked, error: Exception) -> DraftgaugeError:
     assert isinstance(error, HfHubHTTPError)
     status = error.response.status_code
-    if status == 401 and error.response.headers.get("x-error-message", "").startswith("Invalid"):
+    if status == 401 and error.response.headers.get("x-error-message") == BAD_TOKEN:
         return ModelError("The Hub does not accept the token in HF_TOKEN. Make a new one at https://huggingface.co/settings/tokens, or unset it.")
     if status in (401, 404):
         private = "the token in HF_TOKEN may have no access to it" if asked.with_token else "a private one needs a token with access in HF_TOKEN"

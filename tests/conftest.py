@@ -11,6 +11,7 @@ from core.child import Entry
 from core.runs import Prompt, RunSpec
 from core.settings import Settings
 from core.store import Store, open_store
+from tests.hub_server import HubServer, hub_server
 from tests.supplies import model_folder
 
 
@@ -65,3 +66,17 @@ def app_site(settings: Settings, store: Store, cold_bench: Bench, monkeypatch: p
     desk._analysis.clear()
     yield
     desk._analysis.clear()
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
+    """A Hub on this machine with the demo target as acme/target; no token, and an empty cache of the Hugging Face tools."""
+    from huggingface_hub import constants
+
+    from tests.hub_models import ID, demo_repo
+
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "shared"))
+    with hub_server() as server:
+        server.repos[ID] = demo_repo()
+        yield server

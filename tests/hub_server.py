@@ -141,7 +141,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.redirect(307, f"/api/models/{self.hub.renamed[name]}" + (f"/revision/{revision}" if revision else ""))
         repo = self.hub.repos.get(name)
         if repo is None:
-            return self.error(401, "RepoNotFound", "Invalid username or password." if self.headers.get("authorization") else "")
+            known = bool(self.headers.get("authorization"))
+            return self.error(404 if known else 401, "RepoNotFound", "Repository not found" if known else "Invalid username or password.")
         if revision not in (None, "main", COMMIT):
             return self.error(404, "RevisionNotFound")
         siblings = [{"rfilename": file} for file in repo.files]

@@ -1,5 +1,6 @@
 """`describe` for a model on the Hub, or for what of it is on this machine when the Hub does not answer. Units: bytes, seconds."""
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 
@@ -50,8 +51,9 @@ def _online(ref: ModelRef, settings: Settings, limits: Limits, endpoint: str | N
         repository = hub.repository(ref)
         try:
             info = read_model(repository.ref, _HubFiles(hub, repository), settings, repository.pipeline)
-        except ModelError as error:  # the person knows the model, not the folder of the cache
-            raise ModelError(str(error).replace(str(hub.cache), "The Hub's")) from error
+        except ModelError as error:  # a person knows the model, not the folders of the cache
+            kept = rf"{re.escape(str(hub.cache))}/models--[^/]+/snapshots/[0-9a-f]+/(\S+)"
+            raise ModelError(re.sub(kept, rf"\1 of {repository.id}", str(error))) from error
     remember(repository.id, ref.revision, repository.commit, settings)
     renamed = repository.id != repository.asked
     news = (f"{repository.asked} is called {repository.id} on the Hub now.",) if renamed else ()

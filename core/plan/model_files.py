@@ -4,6 +4,7 @@ Units: bytes; `read_s` in seconds since 1970. Not covered: GGUF files (`core.pla
 """
 
 import json
+import re
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -22,6 +23,7 @@ from core.usable import INDEX, SINGLE, judge_config, judge_files, judge_weights
 from core.weights import weigh
 
 LARGEST_CONFIG_BYTES = 1_000_000
+LONGEST_CARD_HEAD_BYTES = 20_000
 TOKENIZER_FILES = (
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
     *("tokenizer.json", "tokenizer.model", "tiktoken.model", "vocab.json", "merges.txt"),
@@ -121,6 +123,7 @@ def read_model(ref: ModelRef, files: Files, settings: Settings, pipeline: str = 
             "vocabulary": words.key,
             "vocabulary_problem": words.problem,
             "chat_template": words.chat_template,
+            "licence": _licence(files.get("README.md") if isinstance(files, FolderFiles) else None),
         }
     )
 
@@ -160,3 +163,13 @@ def _rows(config: dict[str, Any], tensors: list[Tensor]) -> int | None:
 def _json(files: Files, name: str) -> dict[str, Any]:
     file = files.get(name)
     return read_json(file, LARGEST_CONFIG_BYTES) if file else {}
+
+
+def _licence(card: Path | None) -> str:
+    """The licence that a model card names in its head; the Hub itself says it of its models."""
+    if card is None:
+        return ""
+    with card.open("rb") as opened:
+        head = opened.read(LONGEST_CARD_HEAD_BYTES).decode(errors="replace")
+    found = re.search(r"^license:[ \t]*([\w.+-]{1,60})[ \t]*$", head.partition("\n---")[0], re.MULTILINE)
+    return found[1] if found else ""
