@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,24 @@ def test_tokens_that_only_the_config_names(tmp_path):
     assert found.tokens == {"<unk>": 0, "a": 1, "b": 2, "<x>": 3, "<y>": 4, "<pad>": 5}
     assert found.special == {"eos_token": 3, "pad_token": 5, "unk_token": 0}
     assert_as_the_library(found, library(tmp_path))
+
+
+def test_a_hundred_thousand_special_tokens_take_no_time(tmp_path):
+    word_level(tmp_path, {f"t{id_}": id_ for id_ in range(10_000)})
+    write_json(tmp_path / "tokenizer_config.json", {"additional_special_tokens": [f"<{number}>" for number in range(100_000)]})
+    start = time.process_time()
+    found = read_vocabulary(tmp_path, 110_000)
+    assert time.process_time() - start < 5
+    assert (len(found.tokens), found.tokens["<0>"], found.tokens["<99999>"]) == (110_000, 10_000, 109_999)
+
+
+def test_an_id_taken_twice_goes_to_the_tokenizer_and_a_slow_placeholder_to_the_config(tmp_path):
+    decoder = {"added_tokens_decoder": {"1": {"content": "<x>"}}}
+    write_json(word_level(tmp_path, {"a": 0, "b": 1}) / "tokenizer_config.json", decoder)
+    assert read_vocabulary(tmp_path, 8).tokens == {"a": 0, "b": 1, "<x>": 2}
+    (tmp_path / "tokenizer.json").unlink()
+    (tmp_path / "tokenizer.model").write_bytes(b"YQ== 0\nYg== 1\n")
+    assert read_vocabulary(tmp_path, 8).tokens == {"a": 0, "<x>": 1}
 
 
 def test_chat_templates(tmp_path):

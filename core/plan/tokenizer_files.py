@@ -197,19 +197,21 @@ def _decoder_entries(folder: Path, config: Mapping[str, Any]) -> list[tuple[int,
 
 
 def _add_listed(found: TokenizerFiles, entries: Iterable[tuple[int, str]], renames: bool) -> None:
-    """Tokens that only the config names get their id if it is free. In a slow tokenizer they also take over a placeholder's."""
-    entries = list(entries)
-    holders = {id_: token for token, id_ in found.tokens.items()} if entries else {}
+    """Tokens that only the config names get their id if it is free, else one after the end. In a slow tokenizer they take over
+    a placeholder's id.
+    """
+    holders = {id_: token for token, id_ in found.tokens.items()}
+    end = max(holders, default=-1) + 1
     for id_, token in entries:
         found.added.add(token)
         if token in found.tokens:
             continue
-        if renames and id_ in holders:
+        if id_ in holders and renames:
             del found.tokens[holders[id_]]
-            found.tokens[token] = id_
-        else:
-            found.tokens[token] = id_ if id_ not in holders else _next_id(found.tokens)
-        holders[found.tokens[token]] = token
+        place = id_ if renames or id_ not in holders else end
+        found.tokens[token] = place
+        holders[place] = token
+        end = max(end, place + 1)
 
 
 def _add_roles(found: TokenizerFiles, stated: Mapping[str, Any]) -> None:
@@ -217,16 +219,14 @@ def _add_roles(found: TokenizerFiles, stated: Mapping[str, Any]) -> None:
     extra = [stated.get("additional_special_tokens"), stated.get("extra_special_tokens")]
     listed = [entry for entries in extra if isinstance(entries, list) for entry in cast("list[Any]", entries)]
     tokens = {role: _content(stated.get(role)) for role in ROLES}
+    end = max(found.tokens.values(), default=-1) + 1
     for token in [*tokens.values(), *map(_content, listed)]:
         if token:
             found.added.add(token)
             if token not in found.tokens:
-                found.tokens[token] = _next_id(found.tokens)
+                found.tokens[token] = end
+                end += 1
     found.special |= {role: found.tokens[token] for role, token in tokens.items() if token}
-
-
-def _next_id(tokens: Mapping[str, int]) -> int:
-    return max(tokens.values(), default=-1) + 1
 
 
 def _content(entry: Any) -> str | None:
