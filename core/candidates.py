@@ -6,11 +6,11 @@ model therefore never holds up another. Nothing is read here: `ask` is the plann
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import TypeAdapter
 
-from core import advice_cost, advice_runs
+from core import advice_cost, advice_runs, suggest
 from core.advice import Advice, Pair, Side, Traffic, advise
 from core.devices import CPU, Device
 from core.estimate import Estimate, Load, estimate, load_of, tied_embedding
@@ -67,6 +67,14 @@ Part = Known[T] | Waiting | Failed
 """A part's three states."""
 
 
+class Shape(NamedTuple):
+    """A model's size in a few figures; bytes_per_token: cache in bf16."""
+
+    parameters: int
+    layers: int
+    bytes_per_token: int
+
+
 @dataclass(frozen=True)
 class Model:
     """One model: its metadata, and the sizes that its config implies. A part that needs a failed one is None."""
@@ -101,6 +109,19 @@ class Model:
         """Its sizes, once known."""
         return self.profile.value if isinstance(self.profile, Known) else None
 
+    @property
+    def listed(self) -> suggest.Known | None:
+        """Its row in the table of families, for when its files cannot be read, as without a network."""
+        return suggest.find(self.address) if isinstance(self.info, Failed) else None
+
+    @property
+    def shape(self) -> Shape | None:
+        """What pages show of its size: from its files, else from the table of families."""
+        row = self.listed
+        if row is not None:
+            return Shape(row.parameters, row.layers, row.bytes_per_token)
+        return Shape(self.sizes.parameters, self.sizes.layers, self.sizes.bytes_per_token) if self.sizes else None
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -134,6 +155,12 @@ class Candidate:
     def fits(self) -> bool:
         """Whether the pair runs natively, and so can be measured here."""
         return self.verdict_value is not None and self.verdict_value.native and not self.refusals
+
+
+def one_family(target: Model, draft: Model) -> bool:
+    """Whether the table of families says that both share a tokenizer; for when it cannot be read."""
+    own, other = suggest.find(target.address), suggest.find(draft.address)
+    return own is not None and other is not None and own.group == other.group
 
 
 @dataclass(frozen=True)
@@ -186,12 +213,19 @@ def bytes_per_parameter(info: ModelInfo, setting: Setting) -> float:
     weights = info.weights
     if weights is not None and weights.quantisation and weights.parameters:
         return weights.bytes / weights.parameters
+    return unpacked_bytes(setting)
+
+
+def unpacked_bytes(setting: Setting) -> float:
+    """Bytes of a parameter that is not quantised."""
     return 4.0 if setting.dtype == "float32" else 2.0
 
 
 def load(model: Model, setting: Setting) -> Load | None:
     """What a decoding step of the model reads there; None until its sizes are known."""
-    info, sizes = model.usable, model.sizes
+    info, sizes, row = model.usable, model.sizes, model.listed
+    if row is not None:
+        return row.load(unpacked_bytes(setting))
     if info is None or sizes is None:
         return None
     each = bytes_per_parameter(info, setting)
@@ -208,7 +242,7 @@ def _model(ask: Ask, address: str) -> Model:
 
 def _candidate(ask: Ask, target: Model, draft: Model, setting: Setting) -> Candidate:
     if target.usable is None or draft.usable is None:
-        return Candidate(draft)
+        return Candidate(draft, estimate=_estimate(target, draft, setting))
     verdict, found = _verdict(ask, target.usable, draft.usable), _estimate(target, draft, setting)
     compared = verdict.value if isinstance(verdict, Known) else None
     pair = Pair(Side(target.usable, target.sizes), Side(draft.usable, draft.sizes), compared, found, setting.traffic)

@@ -10,6 +10,7 @@ from core.ui import (
     pair_chart,
     pair_device,
     pair_engines,
+    pair_flow,
     pair_head,
     pair_measure,
     pair_more,
@@ -43,7 +44,8 @@ def body(view: View, setting: Setting) -> None:
     pair_head.headline(view, setting.device.name)
     if view.target.problem:
         st.button("Try again", icon=":material/refresh:", on_click=again, args=(view.target.address,))
-        return
+        if view.target.shape is None:
+            return
     alone = len(view.drafts) == 1
     if not alone:
         pair_cards.cards(view.target, view.drafts, again)
@@ -57,10 +59,12 @@ def body(view: View, setting: Setting) -> None:
     with right:
         if alone:
             pair_chart.expected(view.drafts, setting.device.name)
-        pair_engines.show(view)
+        looked_at = pair_engines.show(view) or view.drafts[0]
     pair_measure.button(view)
     with st.expander("All figures as a table", icon=":material/table:"):
         pair_table.table(view)
+    with st.expander("Four questions, answered for this pair", icon=":material/account_tree:"):
+        pair_flow.show(view, looked_at, setting)
     with st.expander("More drafts to try", icon=":material/family_history:"):
         if not pair_begin.suggestions(view, setting):
             look.note("No other draft of this family is known here. Search the Hub for one with the same tokenizer.")

@@ -64,7 +64,7 @@ def fraction(part: int, whole: int) -> str:
     share = whole / part
     if share < 1:
         return f"{1 / share:.1f} times"
-    return f"1/{share:.0f}" if share >= 10 else f"1/{share:.1f}"
+    return f"1/{share:,.0f}" if share >= 10 else f"1/{share:.1f}"
 
 
 def file_size(count: int) -> str:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.candidates import Setting, View, load
+from core.candidates import Setting, View, load, unpacked_bytes
 from core.suggest import STARTS, Suggestion, suggest
 from core.ui import look, numbers, pair_pick
 
@@ -27,7 +27,7 @@ def empty() -> None:
 def without_drafts(view: View, setting: Setting) -> None:
     """Drafts for a target that has none yet."""
     name = look.plain(view.target.name)
-    if view.target.problem:
+    if view.target.problem and view.target.shape is None:
         look.headline(f"{name} cannot be the target", look.plain(view.target.problem))
         return
     look.headline(f"Which draft for {name}?", "Smaller models of its family and tokenizer, the cheapest first. Choose some, or type others above.")
@@ -60,5 +60,4 @@ def suggestions(view: View, setting: Setting) -> bool:
 def _suggested(view: View, setting: Setting) -> list[Suggestion]:
     info = view.target.usable
     own = load(view.target, setting)
-    each = 4.0 if setting.dtype == "float32" else 2.0
-    return suggest(view.target.address, setting.device, load=own, config=info.config if info else None, bytes_per_parameter=each)
+    return suggest(view.target.address, setting.device, load=own, config=info.config if info else None, bytes_per_parameter=unpacked_bytes(setting))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from core.advice import Advice
-from core.candidates import Candidate, Known, Model
+from core.candidates import Candidate, Known, Model, one_family
 from core.model_info import Weights
 from core.planner import Failed, Waiting
 from core.ui import look, numbers, pair_pick, pair_smoke, pair_why
@@ -17,8 +17,11 @@ from core.vocab import VocabVerdict
 
 PER_ROW = 3
 MOST_WARNINGS = 2
-UNKNOWN = "…"
+AWAITED, MISSING = "…", "unknown"
 READING = ":gray-badge[:material/hourglass_empty: reading]"
+NOT_COMPARED = ":gray-badge[:material/help: not compared]"
+UNREAD = ":orange-badge[:material/cloud_off: not read]"
+FROM_TABLE = "From the table of families that is built in; whether it fits is not known."
 BROKEN = ":red-badge[:material/error: cannot be used]"
 Retry = Callable[[str], None]
 
@@ -33,10 +36,12 @@ def cards(target: Model, drafts: Sequence[Candidate], retry: Retry) -> None:
                 _card(target, draft, at, retry)
 
 
-def badge(draft: Candidate) -> str:
+def badge(target: Model, draft: Candidate) -> str:
     """The verdict as a coloured word."""
     if draft.problem:
-        return BROKEN
+        return UNREAD if draft.model.listed else BROKEN
+    if target.problem:
+        return NOT_COMPARED
     if not isinstance(draft.verdict, Known):
         return READING
     return verdict_badge(draft.verdict.value)
@@ -54,20 +59,30 @@ def verdict_badge(verdict: VocabVerdict) -> str:
 
 
 def _card(target: Model, draft: Candidate, at: int, retry: Retry) -> None:
-    st.markdown(f"**{look.plain(draft.model.name)}** {badge(draft)}")
+    st.markdown(f"**{look.plain(draft.model.name)}** {badge(target, draft)}")
     if draft.problem:
         st.markdown(look.plain(draft.problem))
         with st.container(horizontal=True):
             st.button("Try again", icon=":material/refresh:", key=f"retry_{at}", on_click=retry, args=(draft.model.address,))
             st.button("Remove", icon=":material/close:", key=f"remove_{at}", on_click=pair_pick.remove_draft, args=(draft.model.address,))
+        if draft.model.listed:
+            look.note(FROM_TABLE)
+            _figures(target, draft)
         return
-    look.note(look.plain(draft.verdict.value.sentence if isinstance(draft.verdict, Known) else f"{_awaited(draft)} ..."))
+    look.note(look.plain(_finding(target, draft)))
     _figures(target, draft)
     _sizes_problem(target, draft.model, at, retry)
     for said in _foremost(draft):
         st.markdown(pair_why.short(said))
     pair_smoke.smoke(target, draft, at)
     pair_why.why(draft, at)
+
+
+def _finding(target: Model, draft: Candidate) -> str:
+    """The verdict in one line, or what stands in its way."""
+    if draft.verdict_value:
+        return draft.verdict_value.sentence
+    return "Not compared, because the target cannot be read." if target.problem else f"{_awaited(draft)} ..."
 
 
 def _awaited(draft: Candidate) -> str:
@@ -95,7 +110,7 @@ def _sizes_problem(target: Model, draft: Model, at: int, retry: Retry) -> None:
 
 def _figures(target: Model, draft: Candidate) -> None:
     """Two rows of three, aligned, side by side on a narrow screen too."""
-    columns = (*zip(_shape(target, draft.model), _storage(target, draft.model), strict=True), (_cost(draft), _gain(draft)))
+    columns = (*zip(_shape(target, draft.model), _storage(target, draft.model), strict=True), (_cost(draft), _gain(target, draft)))
     for facts, column in zip(columns, st.columns(len(columns), gap="xsmall", wrap=False), strict=True):
         for fact in facts:
             column.metric(fact.label, fact.value, fact.spread or None, delta_color="off", delta_arrow="off")
@@ -104,42 +119,42 @@ def _figures(target: Model, draft: Candidate) -> None:
 def _shape(target: Model, draft: Model) -> tuple[Fact, Fact]:
     own, other = parameters(draft), parameters(target)
     ratio = f"{numbers.fraction(own, other)} of target" if own and other else ""
-    layers = str(draft.sizes.layers) if draft.sizes else UNKNOWN
-    of_target = f"target has {target.sizes.layers}" if target.sizes else ""
-    return Fact("Parameters", numbers.parameters(own) if own else UNKNOWN, ratio), Fact("Layers", layers, of_target)
+    layers = str(draft.shape.layers) if draft.shape else AWAITED
+    of_target = f"target has {target.shape.layers}" if target.shape else ""
+    return Fact("Parameters", numbers.parameters(own) if own else AWAITED, ratio), Fact("Layers", layers, of_target)
 
 
 def _storage(target: Model, draft: Model) -> tuple[Fact, Fact]:
     weights = draft.usable.weights if draft.usable else None
-    own, other = draft.sizes, target.sizes
+    own, other = draft.shape, target.shape
     of_target = f"target {numbers.cache_size(other.bytes_per_token)}" if own and other else ""
     return (
-        Fact("Weights", numbers.file_size(weights.bytes) if weights else UNKNOWN, _stored(weights)),
-        Fact("Cache, a token", numbers.cache_size(own.bytes_per_token) if own else UNKNOWN, of_target),
+        Fact("Weights", numbers.file_size(weights.bytes) if weights else MISSING if draft.problem else AWAITED, _stored(weights)),
+        Fact("Cache, a token", numbers.cache_size(own.bytes_per_token) if own else AWAITED, of_target),
     )
 
 
 def _cost(draft: Candidate) -> Fact:
     found = draft.estimate
     if found is None:
-        return Fact("Cost ratio c", UNKNOWN)
+        return Fact("Cost ratio c", AWAITED)
     return Fact("Cost ratio c", numbers.cost(found.c), f"{numbers.cost(found.low)} to {numbers.cost(found.high)}")
 
 
-def _gain(draft: Candidate) -> Fact:
+def _gain(target: Model, draft: Candidate) -> Fact:
     """Only for a pair that runs as it is: with other tokens the acceptance, and with re-encoding the cost, is another one."""
-    found = draft.estimate
-    if draft.verdict_value and not draft.fits:
+    found, unread = draft.estimate, bool(target.problem or draft.problem)
+    if found is not None and (draft.fits or (unread and one_family(target, draft.model))):
+        return Fact("Speedup", numbers.ratio(found.speedup_middle), f"{found.speedup_low:.2f} to {found.speedup_high:.2f}")
+    if draft.verdict_value:
         return Fact("Speedup", "none", "not as it is")
-    if found is None:
-        return Fact("Speedup", UNKNOWN)
-    return Fact("Speedup", numbers.ratio(found.speedup_middle), f"{found.speedup_low:.2f} to {found.speedup_high:.2f}")
+    return Fact("Speedup", MISSING, "not compared") if unread else Fact("Speedup", AWAITED)
 
 
 def parameters(model: Model) -> int | None:
     """Parameters with tied weights once: as the architecture has them, else as the files say."""
-    if model.sizes is not None:
-        return model.sizes.parameters
+    if model.shape is not None:
+        return model.shape.parameters
     weights = model.usable.weights if model.usable else None
     return weights.parameters if weights else None
 

@@ -3,22 +3,23 @@
 import pandas as pd
 import streamlit as st
 
-from core.candidates import Candidate, View
+from core.candidates import Candidate, Model, View
 from core.engines import EngineRow, engines
 from core.ui import look
+from core.vocab import VocabVerdict
 
 KEY = "engines_for"
 
 
-def show(view: View) -> None:
-    """The table for one draft, the most promising to begin with; nothing while no vocabularies are compared."""
+def show(view: View) -> Candidate | None:
+    """The table for one draft, the most promising to begin with; which one that is, None while no vocabularies are compared."""
     compared = [draft for draft in view.drafts if draft.verdict_value]
     if not compared:
         look.note("Which engines take a pair is shown here when its vocabularies are compared.")
-        return
+        return None
     draft = _chosen(view, compared)
     assert draft.verdict_value is not None
-    rows = engines(draft.verdict_value, view.target.address, draft.model.address)
+    rows = _rows(view.target, draft, draft.verdict_value)
     shown = [{"Engine": f"{row.engine}, {row.way}", "Verdict": verdict(row, native=draft.fits)} for row in rows]
     st.table(pd.DataFrame(shown).set_index("Engine"), border="horizontal")
     folded = st.expander("Exact calls, reasons and sources", icon=":material/terminal:", on_change="rerun", key="engine_calls")
@@ -26,6 +27,15 @@ def show(view: View) -> None:
         with folded:
             for row in rows:
                 _details(row, native=draft.fits)
+    return draft
+
+
+def _rows(target: Model, draft: Candidate, compared: VocabVerdict) -> list[EngineRow]:
+    """With each model's place in the calls; llama.cpp takes GGUF files, whatever the models were read from."""
+    places = [model.usable.ref.path if model.usable else model.address for model in (target, draft.model)]
+    files = [place if place.endswith(".gguf") else name for place, name in zip(places, ("TARGET.gguf", "DRAFT.gguf"), strict=True)]
+    both = zip(engines(compared, *places), engines(compared, *files), strict=True)
+    return [with_files if row.engine == "llama.cpp" else row for row, with_files in both]
 
 
 def _chosen(view: View, compared: list[Candidate]) -> Candidate:

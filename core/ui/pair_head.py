@@ -16,7 +16,8 @@ def words(view: View, device: str) -> tuple[str, str]:
     """The headline and the line under it."""
     target = look.plain(view.target.name)
     if view.target.problem:
-        return f"{target} cannot be the target", look.plain(view.target.problem)
+        cannot = "could not be read: sizes and costs only" if view.target.shape else "cannot be the target"
+        return f"{target} {cannot}", look.plain(view.target.problem)
     decided = [draft for draft in view.drafts if draft.verdict_value or draft.problem]
     if not decided or (view.waiting and not any(draft.fits for draft in decided)):
         return f"Reading {target} and {numbers.counted(len(view.drafts), 'draft')}", _sources(view)
@@ -27,6 +28,8 @@ def words(view: View, device: str) -> tuple[str, str]:
 def _verdict(view: View) -> str:
     best, total = view.best, len(view.drafts)
     fit = sum(draft.fits for draft in view.drafts)
+    if best is None and all(draft.problem for draft in view.drafts):
+        return f"{look.plain(view.drafts[0].model.name)} cannot be compared" if total == 1 else "No draft can be compared"
     if best is None:
         return "This draft does not fit as it is" if total == 1 else f"None of {WORDS[total].lower()} drafts fits as it is"
     name = look.plain(best.model.name)

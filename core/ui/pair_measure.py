@@ -41,6 +41,8 @@ def _what_happens(view: View, fitting: list[Candidate]) -> str:
 def _why_not(view: View) -> str:
     if view.waiting:
         return "Nothing can be measured before the vocabularies are compared."
+    if not any(draft.verdict_value for draft in view.drafts):
+        return "Only pairs whose vocabularies were compared are measured."
     if any(draft.verdict_value and draft.verdict_value.kind == "same_size_different_map" for draft in view.drafts):
         return (
             "Refused: the sizes are equal but the ids stand for other tokens. The library would run this pair without a word, "

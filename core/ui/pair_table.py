@@ -11,7 +11,7 @@ from core.ui.pair_cards import parameters
 FORMATS = {
     "Parameters, M": "localized",
     "Share of target, %": "%.1f",
-    "Weights, GB": "%.2f",
+    "Weights, GB": "%.3f",
     "Cache, KiB per token": "%.1f",
     "c": "%.2f",
     "c low": "%.2f",
@@ -31,16 +31,16 @@ def table(view: View) -> None:
 
 
 def _model(target: Model, model: Model) -> dict[str, Any]:
-    info, sizes, own, other = model.usable, model.sizes, parameters(model), parameters(target)
+    info, shape, own, other = model.usable, model.shape, parameters(model), parameters(target)
     return {
         "Model": model.address,
         "Verdict": None,
         "Parameters, M": own / 1e6 if own else None,
         "Share of target, %": 100 * own / other if own and other else None,
-        "Layers": sizes.layers if sizes else None,
+        "Layers": shape.layers if shape else None,
         "Weights, GB": info.weights.bytes / 1e9 if info and info.weights else None,
-        "Cache, KiB per token": sizes.bytes_per_token / 1024 if sizes else None,
-        "Context, tokens": sizes.context if sizes else None,
+        "Cache, KiB per token": shape.bytes_per_token / 1024 if shape else None,
+        "Context, tokens": model.sizes.context if model.sizes else None,
         "Licence": (info.licence or None) if info else None,
         "Downloads": info.downloads if info else None,
     }
