@@ -11,11 +11,11 @@ from typing import Any
 from torch import nn
 from transformers import PretrainedConfig
 
-from core.errors import InvalidInput, ModelError
+from core.errors import DraftgaugeError, InvalidInput, ModelError
 from core.memory_cache import CacheProfile, LayerCache, LayerKind
 from core.plan import skeleton
 from core.plan.model_config import Resolved, resolve
-from core.plan.skeleton import LONG, SHORT, SOURCE_LONG, SOURCE_SHORT, LayerTensors, Skeleton
+from core.plan.skeleton import LONG, PADDED_LONG, PADDED_SHORT, SHORT, LayerTensors, Skeleton
 from core.settings import Settings
 
 _LINEAR = ("Delta", "Lightning", "LinearAttention")
@@ -36,14 +36,35 @@ def cache_profile(config: Mapping[str, Any] | PretrainedConfig) -> CacheProfile:
     architecture is unknown, is no language model, or cannot be built or run here; never guesses.
     """
     resolved = resolve(config)
-    built = skeleton.build(resolved)
+    try:
+        return _read_off(skeleton.build(resolved))
+    except DraftgaugeError:
+        raise
+    except Exception as error:  # an architecture of a kind that was not thought of
+        kind, why = resolved.whole.model_type, f"{type(error).__name__}: {error}"
+        raise ModelError(f"The memory of {kind!r} cannot be estimated ({why[:200]}).") from error
+
+
+def _read_off(built: Skeleton) -> CacheProfile:
+    resolved = built.resolved
     short, long = skeleton.run(built, SHORT), skeleton.run(built, LONG)
-    source = skeleton.run(built, SHORT, SOURCE_LONG) if resolved.whole.is_encoder_decoder else short
+    crossed = _cross_bytes(built, short) if resolved.whole.is_encoder_decoder else [0] * len(short)
     linear = any(word in type(module).__name__ for module in built.model.modules() for word in _LINEAR)
-    layers = tuple(_layer(resolved, linear, *three) for three in zip(short, long, source, strict=True))
+    layers = tuple(_layer(built, index, linear, *three) for index, three in enumerate(zip(short, long, crossed, strict=True)))
     if not any(layer.bytes_per_token or layer.state_bytes for layer in layers):
         raise ModelError(f"{resolved.whole.model_type!r} keeps no cache in Transformers, so that memory per token cannot be estimated.")
     return _profile(built, layers)
+
+
+def _cross_bytes(built: Skeleton, short: list[LayerTensors]) -> list[int]:
+    """Bytes per layer that one more token of the encoder's input adds; longer inputs where the encoder pads short ones."""
+    few, many, tokens = short, skeleton.run(built, SHORT, LONG), LONG - SHORT
+    if few == many:
+        few, many, tokens = skeleton.run(built, SHORT, PADDED_SHORT), skeleton.run(built, SHORT, PADDED_LONG), PADDED_LONG - PADDED_SHORT
+    grown = [divmod(after.cross_bytes - before.cross_bytes, tokens) for before, after in zip(few, many, strict=True)]
+    if any(rate <= 0 or rest for rate, rest in grown):
+        raise ModelError(f"What {built.resolved.whole.model_type!r} keeps of its input does not grow token by token, so it cannot be estimated.")
+    return [rate for rate, _ in grown]
 
 
 def _profile(built: Skeleton, layers: tuple[LayerCache, ...]) -> CacheProfile:
@@ -77,11 +98,7 @@ def _profile(built: Skeleton, layers: tuple[LayerCache, ...]) -> CacheProfile:
 
 def _counted(built: Skeleton) -> list[nn.Parameter]:
     """Every weight once; of models that also see or hear, the language model and its head only."""
-    if built.resolved.builder != "AutoModelForImageTextToText":
-        return list(built.model.parameters())
-    language: Any = built.model
-    head = _head(built)
-    parts = list(language.get_decoder().parameters())
+    head, parts = _head(built), list(built.language.parameters())
     return parts if head is None or any(head is part for part in parts) else [*parts, head]
 
 
@@ -113,24 +130,30 @@ def _idle_parameters(built: Skeleton) -> tuple[int, bool]:
     return idle, known
 
 
-def _layer(resolved: Resolved, linear: bool, short: LayerTensors, long: LayerTensors, source: LayerTensors) -> LayerCache:
-    """What one layer keeps, from runs over 8 and 24 tokens and over two lengths of the encoder's input."""
+def _layer(built: Skeleton, index: int, linear: bool, short: LayerTensors, long: LayerTensors, crossed: int) -> LayerCache:
+    """What one layer keeps, from runs over 8 and over 24 tokens."""
+    resolved, config = built.resolved, _layer_config(built.resolved.text, index)
     heads, key_width = (short.keys[1], short.keys[-1]) if short.keys else (0, 0)
     per_token, extra = _growth(resolved, short, long)
     if short.state_bytes != long.state_bytes:
         raise ModelError(f"A running state of {resolved.whole.model_type!r} grows with the text, so its memory cannot be estimated.")
-    cross = (source.cross_bytes - short.cross_bytes) // (SOURCE_LONG - SOURCE_SHORT)
     return LayerCache(
-        kind=_kind(resolved, linear, short, per_token),
+        kind=_kind(resolved.text, config, linear, short),
         kv_heads=heads,
         key_width=key_width,
         value_width=short.values[-1] if short.values else 0,
         window=short.window,
         bytes_per_token=per_token,
         state_bytes=short.state_bytes + extra,
-        cross_bytes_per_source_token=cross,
-        engine_bytes_per_token=_engine_bytes(resolved, short, per_token),
+        cross_bytes_per_source_token=crossed,
+        engine_bytes_per_token=_engine_bytes(resolved.text, short, per_token),
     )
+
+
+def _layer_config(text: PretrainedConfig, index: int) -> PretrainedConfig:
+    """A few architectures give single layers values of their own."""
+    each = text.per_layer_config
+    return each[index] if index < len(each) else text
 
 
 def _growth(resolved: Resolved, short: LayerTensors, long: LayerTensors) -> tuple[int, int]:
@@ -149,31 +172,26 @@ def _growth(resolved: Resolved, short: LayerTensors, long: LayerTensors) -> tupl
     return per_token, short.growing_bytes - per_token * kept[0] if short.window is not None else short.growing_bytes - per_token * SHORT
 
 
-def _kind(resolved: Resolved, linear: bool, layer: LayerTensors, per_token: int) -> LayerKind:
+def _kind(text: PretrainedConfig, config: PretrainedConfig, linear: bool, layer: LayerTensors) -> LayerKind:
     if layer.dummy:
-        return "shared" if getattr(resolved.text, "kv_sharing_modes", None) else "none"
+        return "shared" if getattr(text, "kv_sharing_modes", None) else "none"
     if layer.keys is None:
         return ("linear" if linear else "recurrent") if layer.state_bytes else "cross"
     if layer.window is not None:
         return "sliding"
-    return "latent" if _latent_width(resolved) and per_token == _indexed(layer, per_token, _latent_width(resolved)) else "full"
+    return "latent" if _is_latent(config, layer) else "full"
 
 
-def _indexed(layer: LayerTensors, per_token: int, latent: int) -> int:
-    """`per_token` itself when keys and values together are one latent; 0 otherwise. An indexer's keys may come on top."""
-    keys, values = layer.keys or (0,), layer.values or (0,)
-    return per_token if len(keys) == 4 and keys[1] == 1 and keys[-1] + values[-1] == latent else 0
+def _is_latent(config: PretrainedConfig, layer: LayerTensors) -> bool:
+    """Whether keys and values together are one compressed vector and its rotary part (multi-head latent attention)."""
+    rank, rotary = getattr(config, "kv_lora_rank", None), getattr(config, "qk_rope_head_dim", None)
+    if not isinstance(rank, int) or not isinstance(rotary, int) or layer.keys is None or layer.values is None:
+        return False
+    return layer.keys[1] == 1 and layer.keys[-1] + layer.values[-1] == rank + rotary
 
 
-def _latent_width(resolved: Resolved) -> int:
-    """Width of the compressed keys and values with their rotary part (multi-head latent attention), 0 without."""
-    rank, rotary = getattr(resolved.text, "kv_lora_rank", None), getattr(resolved.text, "qk_rope_head_dim", None)
-    return rank + rotary if isinstance(rank, int) and isinstance(rotary, int) else 0
-
-
-def _engine_bytes(resolved: Resolved, layer: LayerTensors, per_token: int) -> int | None:
+def _engine_bytes(text: PretrainedConfig, layer: LayerTensors, per_token: int) -> int | None:
     """Falcon's newer decoder: Transformers copies each KV head to all attention heads before caching, engines do not."""
-    text = resolved.text
     if text.model_type == "falcon" and getattr(text, "new_decoder_architecture", False) and layer.keys is not None:
         return per_token * text.num_kv_heads // layer.keys[1]
     return None

@@ -19,8 +19,8 @@ from core.errors import ModelError
 from core.plan.model_config import Resolved
 
 SHORT, LONG = 8, 24
-SOURCE_SHORT, SOURCE_LONG = 2048, 4096
-"""Some encoders pad to multiples of 1,024 tokens."""
+PADDED_SHORT, PADDED_LONG = 2048, 4096
+"""For encoders that pad their input to multiples of up to 1,024 tokens."""
 
 _PLAIN = (cache_utils.DynamicLayer, cache_utils.DynamicSlidingWindowLayer, cache_utils.DynamicIndexedLayer, cache_utils.DummyLayer)
 _MIXED = (
@@ -28,6 +28,8 @@ _MIXED = (
     cache_utils.LinearAttentionAndFullAttentionLayer,
     cache_utils.LinearAttentionAndSlidingWindowAttentionLayer,
 )
+_BY_NAME = ("MiniMaxM3VLSparseCacheLayer",)
+"""Classes of single models that keep one key more per token."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,12 @@ class Skeleton:
     resolved: Resolved
     experts_used: dict[nn.Module, int] = field(default_factory=dict)
 
+    @property
+    def language(self) -> nn.Module:
+        """The part that is run: of models that also see or hear, the language model."""
+        model: Any = self.model
+        return model.get_decoder() if self.resolved.builder == "AutoModelForImageTextToText" else model
+
 
 def build(resolved: Resolved) -> Skeleton:
     """The model on the meta device. Raises ModelError when the library cannot build it."""
@@ -69,7 +77,7 @@ def build(resolved: Resolved) -> Skeleton:
     return skeleton
 
 
-def run(skeleton: Skeleton, tokens: int, source_tokens: int = SOURCE_SHORT) -> list[LayerTensors]:
+def run(skeleton: Skeleton, tokens: int, source_tokens: int = SHORT) -> list[LayerTensors]:
     """Each layer's cache after `tokens` tokens. Raises ModelError where the model cannot be run without values, or keeps no cache."""
     first: Exception | None = None
     for attempt in (_given_cache, _own_cache, _passed_experts):
@@ -98,13 +106,13 @@ def _given_cache(skeleton: Skeleton, tokens: int, source_tokens: int) -> Any:
     inputs = _inputs(skeleton, tokens, source_tokens)
     if not skeleton.resolved.whole.is_encoder_decoder:
         inputs["cache"] = DynamicCache(config=skeleton.resolved.text)
-    output = skeleton.model(**inputs)
+    output = skeleton.language(**inputs)
     output["cache"] = inputs.get("cache", output.get("cache"))
     return output
 
 
 def _own_cache(skeleton: Skeleton, tokens: int, source_tokens: int) -> Any:
-    return skeleton.model(**_inputs(skeleton, tokens, source_tokens))
+    return skeleton.language(**_inputs(skeleton, tokens, source_tokens))
 
 
 def _passed_experts(skeleton: Skeleton, tokens: int, source_tokens: int) -> Any:
@@ -154,7 +162,7 @@ def _layer(skeleton: Skeleton, cache: Any, index: int) -> LayerTensors:
     linear = getattr(cache, "linear_cache", [])
     if index < len(linear) and isinstance(linear[index], Tensor):
         return LayerTensors(False, None, None, None, 0, _bytes(linear[index]))
-    if type(layer) not in (*_PLAIN, *_MIXED):
+    if type(layer) not in (*_PLAIN, *_MIXED) and type(layer).__name__ not in _BY_NAME:
         kind = skeleton.resolved.whole.model_type
         raise ModelError(f"{kind!r} keeps its cache in a {type(layer).__name__}, whose growth is not known here, so its memory cannot be estimated.")
     states = [state for name in ("conv_states", "recurrent_states") for state in getattr(layer, name, {}).values() if state is not None]
@@ -183,7 +191,8 @@ def _held_by_modules(skeleton: Skeleton, count: int, index: int) -> list[Tensor]
 
 def _tensors(layer: Any) -> list[Tensor]:
     """What grows with the text: keys, values, and the keys of an indexer."""
-    return [value for name, value in vars(layer).items() if isinstance(value, Tensor) and name != "_sliding_window_tensor"]
+    found = {id(value): value for name, value in vars(layer).items() if isinstance(value, Tensor) and name != "_sliding_window_tensor"}
+    return list(found.values())
 
 
 def _bytes(tensor: Tensor) -> int:
