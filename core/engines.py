@@ -1,7 +1,8 @@
 """Which engines take a pair with this verdict, and how they are told to.
 
-What each engine checks was read in its source at the date and place that the row states; engines
-change, so a row is a dated fact and no promise. Units: tokens and ids. Not covered: whether an engine
+What each engine checks was read at the date that the row states, Transformers in the installed 5.24 (and
+tried in the tests), the others in copies of their sources that may be older than that date and were not
+run. Engines change: a row is a dated fact and no promise. Units: tokens and ids. Not covered: whether an engine
 can load the two models at all, and speed.
 """
 
@@ -20,7 +21,7 @@ CANDIDATES = "https://github.com/huggingface/transformers/blob/v5.24.0/src/trans
 VLLM = "https://github.com/vllm-project/vllm/blob/main/vllm/config/speculative.py"
 VLLM_INTERSECTION = "https://github.com/vllm-project/vllm/pull/38174"
 SGLANG = "https://github.com/sgl-project/sglang/pull/23838"
-LLAMA_CPP = "https://github.com/ggml-org/llama.cpp/blob/001d906a6d86e2490e394361e7cc6f478b100088/common/speculative.cpp"
+LLAMA_CPP = "https://github.com/ggml-org/llama.cpp/blob/master/common/speculative.cpp"
 
 LLAMA_CPP_MOST_ROWS = 128
 LLAMA_CPP_FIRST_ID = 5
