@@ -8,7 +8,7 @@ import torch
 
 from core.policies import Plain
 from core.trace import LONGEST_TAIL, PromptTrace, Tails
-from core.worker import tracing
+from core.worker import reading, tracing
 from core.worker.generate import run_policy
 from core.worker.models import Pair, load_pair
 from core.worker.tracing import pieces, trace
@@ -83,7 +83,7 @@ def test_a_tail_ends_with_the_drafts_own_end_of_text(pair, prompt, recorded):
 
 
 def test_long_texts_are_read_in_parts_with_the_same_result(pair, prompt, recorded, monkeypatch):
-    monkeypatch.setattr(tracing, "_CHUNK_TOKENS", 3)
+    monkeypatch.setattr(reading, "_CHUNK_TOKENS", 3)
     monkeypatch.setattr(tracing, "_ROWS", 2)
     again = trace(pair, prompt, recorded.answer, BUDGET)
     assert again.draft_choice.tolist() == recorded.draft_choice.tolist()

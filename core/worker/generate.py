@@ -4,7 +4,8 @@ A streamer's `put` is called once for the prompt and then once per round with th
 round, so the rounds of the unmodified library are exact. Draft settings are read by the library
 only from the draft's `generation_config` (keyword arguments are ignored silently), and the
 heuristic schedule writes its last length back into it: they are set for a call and restored.
-Greedy decoding, batch 1. Times in seconds. Source: transformers 5.24, `_assisted_decoding`.
+How the text is decoded, greedily or by sampling, is passed as a service would (`core.worker.processors`).
+Batch 1. Times in seconds. Source: transformers 5.24, `_assisted_decoding`.
 """
 
 import copy
@@ -20,18 +21,27 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 from transformers.generation.streamers import BaseStreamer
 
-from core.policies import Drafting, Policy, to_transformers
+from core.decoding import Decoding
+from core.errors import InvalidInput, ModelError
+from core.policies import Drafting, Plain, Policy, to_transformers
 from core.worker.models import Pair
+from core.worker.processors import Keeper, arguments, check_numbers, name_of, own_temperature
+
+GREEDY = Decoding()
 
 
 @dataclass(frozen=True)
 class Timed:
-    """The new tokens (N,) int32, how many each round emitted, the whole call and the time until the first tokens were out."""
+    """The new tokens (N,) int32, how many each round emitted, the whole call and the time until the first tokens were out.
+
+    p: (N,) float32, p of each token as it was drawn, where it was to be kept.
+    """
 
     tokens: NDArray[np.int32]
     rounds: tuple[int, ...]
     total_s: float
     first_token_s: float
+    p: NDArray[np.float32] | None = None
 
 
 class RoundClock(BaseStreamer):
@@ -55,12 +65,21 @@ class RoundClock(BaseStreamer):
         """The library says that it is done; nothing is left to note."""
 
 
-def run_policy(pair: Pair, prompt: torch.Tensor, policy: Policy, max_new_tokens: int) -> Timed:
-    """Generate with `policy` after `prompt` (1, P); the draft's settings are as before afterwards. InvalidInput for the oracle."""
+def run_policy(
+    pair: Pair, prompt: torch.Tensor, policy: Policy, max_new_tokens: int, decoding: Decoding = GREEDY, seed: int = 0, *, keep: bool = False
+) -> Timed:
+    """Generate with `policy` after `prompt` (1, P); the draft's settings are as before afterwards.
+
+    seed: of this call, so that a run repeats; unused when greedy. keep: plain decoding only; keep p of what is written, and
+    look at every score, which takes time: leave it out where time is measured. InvalidInput for the oracle, or when
+    keeping with a draft; ModelError when a model's scores are not numbers.
+    """
+    if keep and not isinstance(policy, Plain):
+        raise InvalidInput("The probabilities of an answer are kept in plain decoding only; write it without a draft.")
     if isinstance(policy, Drafting):
-        with draft_settings(pair.draft, policy):
-            return timed_generate(pair, prompt, max_new_tokens, assistant_model=pair.draft)
-    return timed_generate(pair, prompt, max_new_tokens, **to_transformers(policy))
+        with draft_settings(pair.draft, policy), own_temperature(pair.draft, decoding):
+            return timed_generate(pair, prompt, max_new_tokens, decoding, seed, assistant_model=pair.draft)
+    return timed_generate(pair, prompt, max_new_tokens, decoding, seed, keep=keep, **to_transformers(policy))
 
 
 @contextmanager
@@ -76,19 +95,56 @@ def draft_settings(draft: PreTrainedModel, policy: Drafting) -> Iterator[None]:
         draft.generation_config = before
 
 
-def timed_generate(pair: Pair, prompt: torch.Tensor, max_new_tokens: int, **how: Any) -> Timed:
-    """Call the target's `generate`, greedy, with a clock as its streamer; `how` chooses the kind of assistance."""
+def timed_generate(
+    pair: Pair, prompt: torch.Tensor, max_new_tokens: int, decoding: Decoding = GREEDY, seed: int = 0, *, keep: bool = False, **how: Any
+) -> Timed:
+    """Call the target's `generate` with a clock as its streamer; `how` chooses the kind of assistance."""
     clock = RoundClock()
+    keeper = Keeper(pair.target, decoding.sample) if keep else None
+    how |= _kept(pair, decoding, keeper) if keeper else arguments(pair.target, decoding)
+    if decoding.sample:
+        torch.manual_seed(seed)
     synchronise(pair.device)
     began = time.perf_counter()
-    output = pair.target.generate(  # pyright: ignore[reportCallIssue]  # the library's classes do not fit its own protocol
-        input_ids=prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=max_new_tokens, streamer=clock, **how
-    )
+    with _named_failure(pair, prompt):
+        output = pair.target.generate(  # pyright: ignore[reportCallIssue]  # the library's classes do not fit its own protocol
+            input_ids=prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=max_new_tokens, streamer=clock, **how
+        )
     synchronise(pair.device)
     total_s = time.perf_counter() - began
     tokens = output[0, prompt.shape[1] :].to("cpu", torch.int32).numpy()
     first_s = total_s if clock.first_at is None else clock.first_at - began
-    return Timed(tokens, tuple(clock.rounds), total_s, first_s)
+    p = keeper.p(output) if keeper else None
+    return Timed(tokens, tuple(clock.rounds), total_s, first_s, None if p is None else p[0])
+
+
+def _kept(pair: Pair, decoding: Decoding, keeper: Keeper) -> dict[str, Any]:
+    """Arguments with the keeper behind all warpers; passed from outside they act in the same order as those of the config."""
+    how = arguments(pair.target, decoding.model_copy(update={"warpers_once": decoding.sample}))
+    return {**how, "logits_processor": [*how.get("logits_processor", []), keeper]}
+
+
+@contextmanager
+def _named_failure(pair: Pair, prompt: torch.Tensor) -> Iterator[None]:
+    """Turn the library's failure to draw from NaN into a sentence that names the model."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "probability tensor contains" not in str(error):
+            raise
+        check_pair(pair, prompt)
+        raise ModelError(
+            f"The target {name_of(pair.target)} or the draft {name_of(pair.draft)} gave scores that are not numbers (NaN) amid an answer. "
+            "Measure in float32, or choose another model."
+        ) from error
+
+
+@torch.no_grad()
+def check_pair(pair: Pair, prompt: torch.Tensor) -> None:
+    """Raise ModelError when the target or the draft gives scores for `prompt` (1, P) that are not numbers."""
+    for model, role in ((pair.target, "target"), (pair.draft, "draft")):
+        logits = model(input_ids=prompt, attention_mask=torch.ones_like(prompt)).logits
+        check_numbers(logits[0].float().softmax(-1)[:, 0], model, role)
 
 
 def first_difference(tokens: NDArray[np.int32], expected: NDArray[np.int32]) -> int | None:
