@@ -50,8 +50,8 @@ def tensors(header: Mapping[str, Any]) -> list[Tensor]:
 
 
 def _tensor(name: str, entry: Mapping[str, Any]) -> Tensor:
-    start, end = cast("list[int]", entry["data_offsets"])
-    shape = tuple(cast("list[int]", entry["shape"]))
+    start, end = cast("list[object]", entry["data_offsets"])
+    shape = tuple(cast("list[object]", entry["shape"]))
     if not (isinstance(start, int) and isinstance(end, int) and 0 <= start <= end and all(isinstance(n, int) and n >= 0 for n in shape)):
         raise ValueError(f"the tensor {name[:80]!r} has the shape {shape} and lies from {start} to {end}")
-    return Tensor(name, str(entry["dtype"]), shape, end - start)
+    return Tensor(name, str(entry["dtype"]), cast("tuple[int, ...]", shape), end - start)

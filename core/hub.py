@@ -110,7 +110,7 @@ class Hub:
         """Every tensor that Transformers would load, from the headers of the files. Raises ModelError where one is damaged."""
         names = [SINGLE] if SINGLE in repository.files else self._shards(repository)
         with ThreadPoolExecutor(READERS) as pool:
-            return [tensor for header in pool.map(lambda name: self._header(repository, name), names) for tensor in header]
+            return [tensor for header in pool.map(partial(self._header, repository), names) for tensor in header]
 
     def search(self, text: str) -> list[Found]:
         """Text generation models with safetensors weights whose name holds `text`, most downloaded first; at most 20."""
@@ -174,7 +174,7 @@ def _repository(found: ModelInfo, asked: str) -> Repository:
 
 def _licence(found: ModelInfo) -> str:
     """From the model card, by its own name where it is not a common one; else from the tags."""
-    card = cast("dict[str, Any]", found.card_data.to_dict()) if found.card_data else {}
+    card = found.card_data.to_dict() if found.card_data else {}
     stated = card.get("license")
     if stated in (None, "other"):
         stated = card.get("license_name") or stated

@@ -13,7 +13,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -93,7 +93,7 @@ def token() -> str | None:
 
 
 @contextlib.contextmanager
-def session(limits: Limits) -> Iterator[Meter]:
+def session(limits: Limits) -> Generator[Meter]:
     """All requests of huggingface_hub inside go through one client with these limits; it is closed afterwards."""
     meter = Meter()
     until_s = time.monotonic() + limits.total_s
@@ -224,7 +224,7 @@ def _late(limits: Limits) -> str:
 
 
 @contextlib.contextmanager
-def _sentences(request: httpx2.Request, limits: Limits) -> Iterator[None]:
+def _sentences(request: httpx2.Request, limits: Limits) -> Generator[None]:
     """Turn the network's errors into sentences, before the library waits and tries again on its own."""
     host = request.url.host
     try:

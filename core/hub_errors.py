@@ -5,7 +5,7 @@ Network trouble, busy and slow servers are `core.hub_client`'s. Source: huggingf
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,7 @@ class Asked:
 
 
 @contextlib.contextmanager
-def sentences(asked: Asked) -> Iterator[None]:
+def sentences(asked: Asked) -> Generator[None]:
     """Raise the library's errors as DraftgaugeError. That a file does not exist stays EntryNotFoundError."""
     try:
         yield

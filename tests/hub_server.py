@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -65,13 +66,21 @@ class HubServer:
         return [request.path for request in self.seen]
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Quiet about clients that go away, as those with limits do."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 @contextlib.contextmanager
 def hub_server(certificate: Path | None = None) -> Iterator[HubServer]:
     """A running server, with TLS when given a certificate with its key in one file."""
     hub = HubServer()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"hub": hub}))
-    server.daemon_threads = True
-    server.block_on_close = False
+    server = _Server(("127.0.0.1", 0), type("Bound", (Handler,), {"hub": hub}))
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)

@@ -152,8 +152,9 @@ def _vocabulary(ref: ModelRef, files: Files, rows: int | None, settings: Setting
 
 def _rows(config: dict[str, Any], tensors: list[Tensor]) -> int | None:
     """`vocab_size` of the config or of its text part; a config that leaves its type's usual size out is read off the embedding."""
-    inner = config.get("text_config")
-    for part in (config, inner if isinstance(inner, dict) else {}):
+    inner: Any = config.get("text_config")
+    parts: list[dict[str, Any]] = [config, inner if isinstance(inner, dict) else {}]
+    for part in parts:
         if isinstance(part.get("vocab_size"), int):
             return part["vocab_size"]
     shapes = [tensor.shape for tensor in tensors if tensor.name.endswith(_EMBEDDINGS) and len(tensor.shape) == 2]
