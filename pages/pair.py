@@ -3,6 +3,7 @@
 import streamlit as st
 
 from core.candidates import Setting, View, gather, read_again
+from core.errors import DraftgaugeError
 from core.ui import (
     look,
     pair_begin,
@@ -29,11 +30,17 @@ desk()
 
 
 def show(target: str, drafts: list[str], setting: Setting, *, polling: bool) -> None:
-    """The answers so far; while some are awaited this is drawn again and again, and the page starts over when all are there."""
+    """The answers so far; while some are awaited this is drawn again and again, and the page starts over when all are there.
+
+    Reruns of a fragment do not pass the router, so errors are told here.
+    """
     view = gather(planner().ask, target, drafts, setting)
     if polling and not view.waiting:
         st.rerun()
-    body(view, setting)
+    try:
+        body(view, setting)
+    except DraftgaugeError as error:
+        st.error(look.plain(str(error)), icon=":material/error:")
 
 
 def body(view: View, setting: Setting) -> None:

@@ -32,9 +32,9 @@ def show(view: View) -> Candidate | None:
 
 def _rows(target: Model, draft: Candidate, compared: VocabVerdict) -> list[EngineRow]:
     """With each model's place in the calls; llama.cpp takes GGUF files, whatever the models were read from."""
-    places = [model.usable.ref.path if model.usable else model.address for model in (target, draft.model)]
-    files = [place if place.endswith(".gguf") else name for place, name in zip(places, ("TARGET.gguf", "DRAFT.gguf"), strict=True)]
-    both = zip(engines(compared, *places), engines(compared, *files), strict=True)
+    own, other = (model.usable.ref.path if model.usable else model.address for model in (target, draft.model))
+    files = (own if own.endswith(".gguf") else "TARGET.gguf", other if other.endswith(".gguf") else "DRAFT.gguf")
+    both = zip(engines(compared, own, other), engines(compared, *files), strict=True)
     return [with_files if row.engine == "llama.cpp" else row for row, with_files in both]
 
 

@@ -24,7 +24,7 @@ def button(view: View) -> None:
         look.note(_what_happens(view, fitting))
     if pressed:
         forget_run()
-        st.switch_page(page_path("measure"))
+        st.switch_page(page_path("measure"), query_params={})  # None would be refused, because the pickers are bound to the address
 
 
 def _what_happens(view: View, fitting: list[Candidate]) -> str:
