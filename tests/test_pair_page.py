@@ -218,7 +218,8 @@ def test_measuring_goes_on_with_the_drafts_that_fit(planner: Planner, store: Sto
     app = press(open_pair(planner, "demo:target", "demo:draft", REFUSED, "demo:target"), "Measure 2 drafts")
     assert app.title[0].value == "Measure a pair"
     assert (app.session_state["target"], app.session_state["draft"]) == ("demo:target", ["demo:draft", "demo:target"])
-    press(app, "Measure 2 drafts")
+    app.switch_page("pages/measure.py")
+    press(ok(app.run()), "Measure 2 drafts")
     queued = [(run.spec.target, run.spec.draft) for run in store.recent(5)]
     assert queued == [(demo.TARGET, demo.TARGET), (demo.TARGET, demo.DRAFT)]
 
