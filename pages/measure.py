@@ -17,20 +17,35 @@ frame()
 store, _ = desk()
 chosen = run_id()
 
+
+def take_pair(spec: RunSpec) -> None:
+    """Go on to measure the pair of a smoke test."""
+    forget_run()
+    pair_pick.choose(address(spec.target), [address(spec.draft)])
+
+
 if chosen:
     run = load(chosen)
+    full = run.spec.extent == "full"
     result.pair_header(run, "Example run" if chosen == EXAMPLE else "")
     if run.status in ALIVE:
         live.watch(chosen)
         st.stop()
     report.show(analysis(run))
     with st.container(horizontal=True):
-        if run.status == "done" and st.button("Choose gamma", type="primary", icon=":material/ssid_chart:"):
+        if not full:
+            st.button("Measure this pair", type="primary", icon=":material/timer:", on_click=take_pair, args=(run.spec,))
+        elif run.status == "done" and st.button("Choose gamma", type="primary", icon=":material/ssid_chart:"):
             st.switch_page(page_path("gamma"), query_params={"run": chosen})
-        if run.status != "done" and st.button("Measure again", type="primary", icon=":material/replay:", help="The same models, prompts, settings."):
+        if run.status != "done" and st.button(
+            "Measure again" if full else "Try again",
+            type="primary" if full else "secondary",
+            icon=":material/replay:",
+            help="The same models, prompts, settings.",
+        ):
             submit(run.spec)
         st.button("New measurement", icon=":material/add:", on_click=forget_run)
-    if run.status == "done":
+    if full and run.status == "done":
         look.next_step("See the whole curve, and what the library's default would give.", "gamma", "Choose gamma", {"run": chosen})
     st.stop()
 
@@ -87,7 +102,9 @@ ready = bool(found and target and drafts and refs)
 with st.container(horizontal=True, vertical_alignment="center"):
     label = f"Measure {numbers.counted(len(drafts), 'draft')}" if len(drafts) > 1 else "Measure"
     if st.button(label, type="primary", icon=":material/timer:", disabled=not ready):
-        specs = [RunSpec(target=refs[0], draft=draft, prompts=found, max_new_tokens=tokens, device=device, dtype=dtype, seed=seed) for draft in refs[1:]]
+        specs = [
+            RunSpec(target=refs[0], draft=draft, prompts=found, max_new_tokens=tokens, device=device, dtype=dtype, seed=seed) for draft in refs[1:]
+        ]
         submit(*specs)
     if len(drafts) > 1:
         look.note("One run per draft, one after the other.")

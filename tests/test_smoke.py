@@ -14,6 +14,7 @@ from core.sink import StoreSink, fraction
 from core.smoke import POLICY, TOKENS, smoke_result
 from core.store import Store
 from core.worker.measure import measure
+from tests.apps import ok, open_page, texts
 from tests.models import spec_of, write_pair
 from tests.test_measure import Kept
 
@@ -150,3 +151,65 @@ def test_runs_that_were_stored_before_these_fields_can_be_read():
     assert '"extent"' not in (demo.FOLDER / "example" / "run.json").read_text()
     assert (run.spec.extent, run.progress.download_s, run.status) == ("full", 0.0, "done")
     assert RunSpec.model_validate_json(run.spec.model_dump_json(exclude={"extent"})) == run.spec
+
+
+def keep(store: Store, generations: tuple[Generation, ...], error: str = "") -> str:
+    """A smoke test of the demo pair, measured and ended."""
+    run_id = store.add(run_of(()).spec)
+    store.claim(run_id, "here", 1)
+    store.generations(run_id, generations)
+    store.finish(run_id, "failed" if error else "done", error)
+    return run_id
+
+
+@pytest.mark.usefixtures("app_site")
+def test_the_page_of_a_smoke_test_says_the_result_and_leads_to_the_measurement(store: Store):
+    app = open_page("measure", run=keep(store, answers(8, (5, 3))))
+    assert app.title[0].value == "The pair runs"
+    assert "Eight tokens came out equal, plain and assisted; 6 of 8 were drafted. This says nothing about speed." in texts(app).replace("\\", "")
+    assert "Smoke test: one prompt, eight tokens." in texts(app)
+    assert [button.label for button in app.button] == ["Measure this pair", "New measurement"]
+    form = ok(app.button[0].click().run())
+    assert form.title[0].value == "Measure a pair"
+    assert form.selectbox(key="target").value == "demo:target"
+    assert form.multiselect(key="draft").value == ["demo:draft"]
+
+
+@pytest.mark.usefixtures("app_site")
+@pytest.mark.parametrize(
+    ("generations", "error", "title"),
+    [
+        (answers(8, (1,) * 8), "", "The pair runs, but nothing was accepted"),
+        (answers(8, (5, 3), first_difference=2), "", "Plain and assisted answers differ"),
+        ((), "The model is made of wood.", "The smoke test has no result"),
+    ],
+)
+def test_the_page_of_a_smoke_test_that_did_not_pass(store: Store, generations: tuple[Generation, ...], error: str, title: str):
+    app = open_page("measure", run=keep(store, generations, error))
+    assert app.title[0].value == title
+    assert error in texts(app).replace("\\", "")
+
+
+@pytest.mark.usefixtures("app_site")
+def test_a_smoke_test_is_no_measurement_elsewhere(store: Store):
+    run_id = keep(store, answers(8, (5, 3)))
+    assert "None yet" in texts(open_page("start"))
+    assert "eight tokens say nothing about speed" in texts(open_page("gamma", run=run_id))
+
+
+@pytest.mark.usefixtures("app_site")
+def test_a_download_is_shown_while_it_lasts(store: Store, spec: RunSpec):
+    hub = demo.TARGET.model_copy(update={"source": "hub", "path": "tiny/target"})
+    run_id = store.add(spec.model_copy(update={"target": hub}))
+    store.claim(run_id, "here", 1)
+    store.progress(run_id, Progress(stage="download", done=1_500_000_000, total=6_000_000_000, download_s=4.0))
+    app = open_page("measure", run=run_id)
+    assert app.title[0].value == "Downloading"
+    assert [(bar.proto.text, bar.proto.value) for bar in app.get("progress")] == [("**Downloading what is missing**, 1.50 of 6.00 GB", 25)]
+    assert "keep the machine quiet" not in texts(app)
+    assert "The target writes its answers" in texts(app)
+    assert "eight tokens" not in texts(app)
+    store.progress(run_id, Progress(stage="plain", done=1, total=2, fraction=0.15, download_s=4.0))
+    later = open_page("measure", run=run_id)
+    assert "keep the machine quiet" in texts(later)
+    assert ":green[:material/check_circle:] Downloading what is missing" in texts(later)

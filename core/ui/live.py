@@ -5,13 +5,15 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from core.errors import DraftgaugeError
-from core.runs import Run, Stage
+from core.runs import TIMED, Progress, Run, RunSpec, Stage
 from core.ui import look, numbers
 from core.ui.desk import ALIVE, desk
 
 WORDS: dict[Stage, str] = {
     "queued": "Waiting for the device",
+    "download": "Downloading what is missing",
     "load": "Loading both models",
+    "smoke": "Writing eight tokens, plain and with the draft",
     "plain": "The target writes its answers",
     "draft": "The draft reads every answer",
     "timing": "Timing single passes",
@@ -37,7 +39,7 @@ def _watch(run_id: str) -> None:
     run = store.get(run_id, results=False)
     if run.status not in ALIVE:
         st.rerun()
-    look.headline("Measuring" if run.status == "running" else "Waiting to be measured")
+    look.headline(_title(run))
     if run.status == "queued":
         _waiting(bench.position(run_id))
     else:
@@ -47,19 +49,40 @@ def _watch(run_id: str) -> None:
     look.note("You can close this page; the run goes on, and this address leads back to it.")
 
 
+def _title(run: Run) -> str:
+    if run.status != "running":
+        return "Waiting to be measured" if run.spec.extent == "full" else "Waiting to be tried"
+    if run.progress.stage == "download":
+        return "Downloading"
+    return "Measuring" if run.spec.extent == "full" else "Trying eight tokens"
+
+
 def _waiting(position: int | None) -> None:
     place = f", place {position} in the queue" if position else ""
     st.progress(0.0, f"**{WORDS['queued']}**{place}")
 
 
 def _running(run: Run) -> None:
-    progress, behind = run.progress, _so_far(run)
+    progress = run.progress
+    behind = _downloaded(progress) if progress.stage == "download" else _so_far(run)
     elapsed_s = (datetime.now(UTC) - run.started).total_seconds() if run.started else 0.0
+    spent_s = elapsed_s if progress.stage == "download" else max(0.0, elapsed_s - progress.download_s)
+    quiet = " Please keep the machine quiet: it is being timed." if progress.stage in TIMED else ""
+    st.progress(behind, f"**{WORDS[progress.stage]}**{_count(progress)}")
+    look.note(f"{numbers.duration(elapsed_s)} so far{_remaining(spent_s, behind)}.{quiet}")
+    st.markdown(_stages(progress.stage, run.spec))
+
+
+def _count(progress: Progress) -> str:
+    if progress.stage == "download" and progress.total:
+        return f", {progress.done / 1e9:,.2f} of {progress.total / 1e9:,.2f} GB"
     word = COUNTED.get(progress.stage)
-    count = f", {word} {min(progress.done + 1, progress.total)} of {progress.total}" if word and progress.total > 1 else ""
-    st.progress(behind, f"**{WORDS[progress.stage]}**{count}")
-    look.note(f"{numbers.duration(elapsed_s)} so far{_remaining(elapsed_s, behind)}. Please keep the machine quiet: it is being timed.")
-    st.markdown(_stages(progress.stage))
+    return f", {word} {min(progress.done + 1, progress.total)} of {progress.total}" if word and progress.total > 1 else ""
+
+
+def _downloaded(progress: Progress) -> float:
+    """A download fills a bar of its own; how long it takes says nothing about the measurement."""
+    return min(1.0, progress.done / progress.total) if progress.total else 0.0
 
 
 def _so_far(run: Run) -> float:
@@ -77,9 +100,12 @@ def _remaining(elapsed_s: float, fraction: float) -> str:
     return f", about {numbers.duration(elapsed_s * (1 - fraction) / fraction)} to go"
 
 
-def _stages(now: Stage) -> str:
-    """Every stage in its order, one line each: done, current, to come."""
-    names: list[Stage] = [stage for stage in WORDS if stage not in ("queued", "done")]
+def _stages(now: Stage, spec: RunSpec) -> str:
+    """Every stage of this run in its order, one line each: done, current, to come."""
+    left_out: set[Stage] = {"queued", "done", *(TIMED if spec.extent == "smoke" else {"smoke"})}
+    if "hub" not in (spec.target.source, spec.draft.source):
+        left_out.add("download")
+    names: list[Stage] = [stage for stage in WORDS if stage not in left_out]
     at = names.index(now) if now in names else 0
     done = [f":green[:material/check_circle:] {WORDS[name]}" for name in names[:at]]
     current = [f":material/pending: **{WORDS[names[at]]}**"]

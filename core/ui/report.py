@@ -6,9 +6,11 @@ import streamlit as st
 from core import columns as col
 from core import figures, predict
 from core.analysis import Analysis, Unfinished, sentence_case
+from core.errors import NotMeasured
 from core.policies import Drafting, Policy, describe
 from core.replay import rounds_of
 from core.runs import Run
+from core.smoke import TOKENS, smoke_result
 from core.timing import LoopCosts
 from core.ui import look, numbers, result, tokens
 
@@ -16,7 +18,9 @@ from core.ui import look, numbers, result, tokens
 def show(analysis: Analysis | Unfinished) -> None:
     """Everything there is, for a run that has ended in whatever way."""
     run = analysis.run
-    if isinstance(analysis, Unfinished):
+    if run.spec.extent == "smoke":
+        smoke(run)
+    elif isinstance(analysis, Unfinished):
         unfinished(analysis)
     else:
         result.headline(analysis)
@@ -153,6 +157,17 @@ def unfinished(found: Unfinished) -> None:
             look.fact_row([look.Fact("alpha, acceptance", f"{found.alpha.value:.2f}", bounds, "replayed", meaning)])
 
 
+def smoke(run: Run) -> None:
+    """What came of eight tokens, in a sentence."""
+    try:
+        found = smoke_result(run)
+    except NotMeasured as error:
+        look.headline("The smoke test has no result", look.plain(run.error or str(error)))
+        return
+    answers = "The pair runs" if found.passed else "The pair runs, but nothing was accepted"
+    look.headline(answers if found.equal else "Plain and assisted answers differ", f"{look.plain(found.sentence)} This says nothing about speed.")
+
+
 def provenance(run: Run, costs: LoopCosts | None = None) -> None:
     """Everything needed to repeat the run, or to distrust it; with `costs` the fit behind c and h."""
     with st.expander("Provenance: versions, device, settings, quiet timing, fit"):
@@ -168,7 +183,11 @@ def _settings(run: Run) -> list[tuple[str, str]]:
     if run.started and run.finished:
         rows.append(("Took", numbers.duration((run.finished - run.started).total_seconds())))
     rows += [("Target", spec.target.name), ("Draft", spec.draft.name), ("Device", spec.device), ("Number format", spec.dtype)]
-    rows += [("Most new tokens", str(spec.max_new_tokens)), ("Seed", str(spec.seed)), ("Disturbed while timed", "yes" if run.disturbed else "no")]
+    rows += [
+        ("Most new tokens", str(TOKENS if spec.extent == "smoke" else spec.max_new_tokens)),
+        ("Seed", str(spec.seed)),
+        ("Disturbed while timed", "yes" if run.disturbed else "no"),
+    ]
     if where:
         rows += [
             ("Device name", where.device_name), ("Platform", where.platform), ("Threads", str(where.threads)), ("Attention", where.attention),

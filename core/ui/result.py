@@ -28,7 +28,11 @@ def pair_header(run: Run, note: str = "") -> None:
     """One line that says whose numbers these are; the same on every page."""
     spec = run.spec
     device = run.environment.device_name if run.environment else spec.device
-    size = f"{numbers.counted(len(spec.prompts), 'prompt')}, at most {numbers.counted(spec.max_new_tokens, 'token')} each."
+    size = (
+        "Smoke test: one prompt, eight tokens."
+        if spec.extent == "smoke"
+        else f"{numbers.counted(len(spec.prompts), 'prompt')}, at most {numbers.counted(spec.max_new_tokens, 'token')} each."
+    )
     facts = f"{look.plain(device)}, {spec.dtype}, greedy. {size}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         target = f":blue-badge[:material/neurology: target {look.plain(spec.target.name)}]"

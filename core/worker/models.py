@@ -158,9 +158,7 @@ def _gguf_place(file: Path, role: str) -> Place:
         raise ModelError(f"The {role}'s file {file} does not exist. Choose another model, or put it back.")
     needed = [package for package in _FOR_GGUF if importlib.util.find_spec(package) is None]
     if needed:
-        raise ModelError(
-            f"The {role} {file.name} is a GGUF file, and its reader is not installed. Install it with: pip install {' '.join(needed)}"
-        )
+        raise ModelError(f"The {role} {file.name} is a GGUF file, and its reader is not installed. Install it with: pip install {' '.join(needed)}")
     return Place(file.parent, file.name, file.stat().st_mtime_ns)
 
 
