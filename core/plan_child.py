@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -56,7 +57,7 @@ class PlanChild:
         """End the process, whatever it does."""
         if self._process is None:
             return
-        self._process.kill()
+        _kill(self._process)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
@@ -89,4 +90,10 @@ def _end_when_late(process: subprocess.Popen[bytes], limit_s: float, over: threa
     while not over.wait(0.1):
         if closed.is_set() or time.monotonic() > until_s:
             over.set()
-            process.kill()
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """With whatever it has started: it leads a session of its own."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

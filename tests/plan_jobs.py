@@ -1,6 +1,7 @@
 """Jobs that a planner's processes really do in tests."""
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -49,3 +50,10 @@ def once(arguments: dict[str, Any], settings: Settings) -> Any:
 
 def imports(arguments: dict[str, Any], settings: Settings) -> Any:
     return [name for name in arguments["names"] if name in sys.modules]
+
+
+def start_another(arguments: dict[str, Any], settings: Settings) -> Any:
+    """Starts a process that would outlive this one, then hangs."""
+    started = subprocess.Popen(["sleep", "600"])
+    Path(arguments["pid_file"]).write_text(str(started.pid))
+    time.sleep(600)

@@ -17,6 +17,7 @@ from core.settings import Settings
 TASKS = {
     **{name: Task(f"tests.plan_jobs:{name}", 20) for name in ("echo", "refuse", "crash", "die", "big", "imports")},
     "hang": Task("tests.plan_jobs:hang", 1.0),
+    "start_another": Task("tests.plan_jobs:start_another", 1.0),
     "once": Task("tests.plan_jobs:once", 20, good_for_s=0.0),
 }
 
@@ -94,6 +95,18 @@ def test_a_job_that_hangs_is_killed_and_does_not_hold_up_others(planner: Planner
     answer = final(lambda: planner.ask("hang", stuck))
     assert answer == Failed("There was no answer within 1 seconds, so the job was stopped. Try again, or choose another model.")
     assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+
+
+def gone(pid: str) -> bool:
+    """Whether a process has ended; one that its new parent has not buried yet counts."""
+    status = Path("/proc", pid, "stat")
+    return not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def test_what_a_late_job_has_started_ends_with_it(planner: Planner, tmp_path: Path) -> None:
+    arguments = {"pid_file": str(tmp_path / "pid")}
+    assert isinstance(final(lambda: planner.ask("start_another", arguments)), Failed)
+    assert gone((tmp_path / "pid").read_text())
 
 
 def test_a_large_answer_arrives_whole(planner: Planner) -> None:
