@@ -2,11 +2,11 @@
 
 import gzip
 import json
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
+import trustme
 
 from core.errors import DraftgaugeError
 from core.hub_client import HubUnreachable, Limits
@@ -84,10 +84,8 @@ def test_a_closed_port_an_unknown_name_and_a_foreign_certificate(hub: HubServer,
 
 def certificate(folder: Path) -> Path:
     """A certificate that nobody vouches for."""
-    key, own = folder / "key.pem", folder / "own.pem"
-    options = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
-    subprocess.run(["openssl", "req", *options, "-keyout", str(key), "-out", str(own)], check=True, capture_output=True)
-    own.write_text(own.read_text() + key.read_text())
+    own = folder / "own.pem"
+    trustme.CA().issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(own))
     return own
 
 
