@@ -46,53 +46,60 @@ def cache_profile(config: Mapping[str, Any] | PretrainedConfig) -> CacheProfile:
 
 
 def _read_off(built: Skeleton) -> CacheProfile:
-    resolved = built.resolved
-    short, long = skeleton.run(built, SHORT), skeleton.run(built, LONG)
-    crossed = _cross_bytes(built, short) if resolved.whole.is_encoder_decoder else [0] * len(short)
+    resolved, counted = built.resolved, _counted(built)  # counted first: a run may lengthen a table of positions
+    sizes = [parameter.numel() for parameter in counted]
+    sources = _sources(built)
+    short, long = (skeleton.run(built, tokens, sources[0]) for tokens in (SHORT, LONG))
+    crossed = _cross_bytes(built, short, sources) if resolved.whole.is_encoder_decoder else [0] * len(short)
     linear = any(word in type(module).__name__ for module in built.model.modules() for word in _LINEAR)
     layers = tuple(_layer(built, index, linear, *three) for index, three in enumerate(zip(short, long, crossed, strict=True)))
     if not any(layer.bytes_per_token or layer.state_bytes for layer in layers):
         raise ModelError(f"{resolved.whole.model_type!r} keeps no cache in Transformers, so that memory per token cannot be estimated.")
-    return _profile(built, layers)
+    return _profile(built, layers, sizes)
 
 
-def _cross_bytes(built: Skeleton, short: list[LayerTensors]) -> list[int]:
-    """Bytes per layer that one more token of the encoder's input adds; longer inputs where the encoder pads short ones."""
-    few, many, tokens = short, skeleton.run(built, SHORT, LONG), LONG - SHORT
-    if few == many:
-        few, many, tokens = skeleton.run(built, SHORT, PADDED_SHORT), skeleton.run(built, SHORT, PADDED_LONG), PADDED_LONG - PADDED_SHORT
-    grown = [divmod(after.cross_bytes - before.cross_bytes, tokens) for before, after in zip(few, many, strict=True)]
+def _sources(built: Skeleton) -> tuple[int, int]:
+    """Two lengths of an encoder's input: short ones, or longer ones where the encoder cannot read or pads those."""
+    if not built.resolved.whole.is_encoder_decoder:
+        return SHORT, LONG
+    try:
+        padded = skeleton.run(built, SHORT, SHORT) == skeleton.run(built, SHORT, LONG)
+    except ModelError:
+        padded = True
+    return (PADDED_SHORT, PADDED_LONG) if padded else (SHORT, LONG)
+
+
+def _cross_bytes(built: Skeleton, few: list[LayerTensors], sources: tuple[int, int]) -> list[int]:
+    """Bytes per layer that one more token of the encoder's input adds."""
+    many = skeleton.run(built, SHORT, sources[1])
+    grown = [divmod(after.cross_bytes - before.cross_bytes, sources[1] - sources[0]) for before, after in zip(few, many, strict=True)]
     if any(rate <= 0 or rest for rate, rest in grown):
         raise ModelError(f"What {built.resolved.whole.model_type!r} keeps of its input does not grow token by token, so it cannot be estimated.")
     return [rate for rate, _ in grown]
 
 
-def _profile(built: Skeleton, layers: tuple[LayerCache, ...]) -> CacheProfile:
-    text = built.resolved.text
-    counted = _counted(built)
-    parameters = sum(parameter.numel() for parameter in counted)
-    head = _head(built)
+def _profile(built: Skeleton, layers: tuple[LayerCache, ...], sizes: list[int]) -> CacheProfile:
+    text, head, parameters = built.resolved.text, _head(built), sum(sizes)
     notes = list(built.resolved.notes)
     if built.resolved.untied and head is not None and _is_tied(built, head):
-        notes.append(
-            f"{parameters + head.numel():,} parameters with the output head that this config asks for; {parameters:,} as Transformers 5.24 ties it."
-        )
+        own = f"{parameters + head.numel():,} parameters with the output head that this config asks for"
+        notes.append(f"{own}; {parameters:,} as Transformers 5.24 ties it.")
         parameters += head.numel()
     idle, known = _idle_parameters(built)
     if not known:
         notes.append("How many experts a token passes is not known; all are counted as active.")
-    notes += _differences(layers)
+    tables = {id(module.weight) for module in built.model.modules() if isinstance(module, nn.Embedding)}
     return CacheProfile(
         model_type=built.resolved.whole.model_type,
         architecture=type(built.model).__name__,
         parameters=parameters,
         active_parameters=parameters - idle,
-        embedding_parameters=sum(p.numel() for p in counted if any(p is e.weight for e in built.model.modules() if isinstance(e, nn.Embedding))),
+        embedding_parameters=sum(size for parameter, size in zip(_counted(built), sizes, strict=True) if id(parameter) in tables),
         vocab_size=head.shape[0] if head is not None else text.vocab_size,
         hidden_size=text.hidden_size,
         context=_context(text),
         per_layer=layers,
-        notes=tuple(notes),
+        notes=(*notes, *_differences(layers)),
     )
 
 

@@ -104,8 +104,8 @@ def _check_size(place: str, key: str, value: object) -> None:
         return
     if value is None:
         raise ModelError(f"{place} is null in this config, so the model's memory cannot be estimated. Correct the config.")
-    if isinstance(value, bool) and not counted and key not in (*WIDTHS, "vocab_size"):
-        return  # a switch whose name ends like a size
+    if isinstance(value, bool | float) and not counted and key not in (*WIDTHS, "vocab_size"):
+        return  # a switch or a factor whose name ends like a size
     if isinstance(value, bool) or not isinstance(value, int):
         raise ModelError(f"{place} is {value!r} in this config; it must be a whole number. Correct the config.")
     if value < 0 or (counted and value == 0) or value > LARGEST_SIZE:

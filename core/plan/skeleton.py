@@ -28,6 +28,7 @@ _MIXED = (
     cache_utils.LinearAttentionAndFullAttentionLayer,
     cache_utils.LinearAttentionAndSlidingWindowAttentionLayer,
 )
+_INTEGERS = (torch.int32, torch.int64)
 _BY_NAME = ("MiniMaxM3VLSparseCacheLayer",)
 """Classes of single models that keep one key more per token."""
 
@@ -129,7 +130,7 @@ def _passed(hidden: Tensor, *_: Any, **__: Any) -> Tensor:
 
 def _counter(seen: dict[nn.Module, int]) -> Callable[..., None]:
     def note(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        chosen = next((value for value in (*args[1:], *kwargs.values()) if isinstance(value, Tensor) and not value.is_floating_point()), None)
+        chosen = next((value for value in (*args[1:], *kwargs.values()) if isinstance(value, Tensor) and value.dtype in _INTEGERS), None)
         if chosen is not None and chosen.ndim >= 2:
             seen[module] = chosen.shape[-1]
 
