@@ -30,11 +30,14 @@ if chosen:
     target, draft = memory_pair.of_run(run.spec.target), memory_pair.of_run(run.spec.draft)
 else:
     target, draft = memory_pair.pickers()
+if target.profile is None or draft.profile is None:
+    memory_pair.unknown((target, draft))
+    look.next_step(*memory_pair.way_on(None))
+    st.stop()
 top, controls, body, details = st.container(), st.container(), st.container(), st.container()
 
 with controls:
-    limit = target.profile.context if target.profile else None
-    asked = memory_inputs.load(limit, f"{target.address} {draft.address}", complaints, device=device, what_if=seen is None)
+    asked = memory_inputs.load(target.profile.context, f"{target.address} {draft.address}", complaints, device=device, what_if=seen is None)
 gain = memory_gain.of_run(seen) if seen else memory_gain.what_if(asked.what_if)
 measured = gain.plain_tokens_per_s if memory_gain.same_gpu(gain.device, asked.gpu_name) else None
 
@@ -57,10 +60,7 @@ with controls:
     complaints.show()
 if setting is None or asked.gpu is None or answer is None:
     with top:
-        if target.profile and draft.profile:
-            look.headline("Correct a value to see what the draft takes")
-        else:
-            memory_pair.unknown((target, draft))
+        look.headline("Correct a value to see what the draft takes")
     look.next_step(*memory_pair.way_on(chosen if seen else None))
     st.stop()
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("app_site", "planner")
 TARGET, DRAFT = "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.2-1B"
 LLAMA = {"target": TARGET, "draft": DRAFT}
 ON_A10 = {**LLAMA, "gpu": "A10", "context": "1024", "sequences": "1"}
-# Sizes as published: 8.03B and 1.24B parameters, 128 and 32 KiB of cache per token in bf16.
+# The built-in pair, sized as published: 8.03B and 1.24B parameters, 128 and 32 KiB of cache per token in bf16.
 BIG = CacheProfile(
     "llama",
     "LlamaForCausalLM",
@@ -58,9 +58,7 @@ def keep(settings: Settings, task: str, arguments: dict[str, object], data: obje
 
 @pytest.fixture
 def planner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Planner]:
-    """A real planner that knows two Llamas and the synthetic run's folders; other models are refused, and prices are out of reach."""
-    for address, profile, size in ((TARGET, BIG, BIG_BYTES), (DRAFT, SMALL, SMALL_BYTES)):
-        known(settings, address, profile, size)
+    """A real planner that knows the synthetic run's folders, sized like the Llamas; other models are refused, and prices are out of reach."""
     for address, profile, size in (("folder:big_model", BIG, BIG_BYTES), ("folder:small_model", SMALL, SMALL_BYTES)):
         known(settings, address, profile, size)
     refuse = Task("tests.plan_jobs:refuse", 20)
@@ -114,6 +112,29 @@ def test_llama_pair_on_one_h100_as_calculated_by_hand():
     assert metric(app, "USD per month") == f"{cost - saving:,.0f}" == "2,032"
     assert chip(app, "USD per month") == "-1,057 of 3,089"
     assert metric(app, "USD per 1M tokens") == "not measured", "no speed was measured on this GPU, and none was typed"
+
+
+def test_first_pair_is_there_without_network_or_run():
+    app = open_page("memory_cost")
+    assert [app.selectbox(key=f"_memory_{role}").value for role in ("target", "draft")] == [TARGET, DRAFT]
+    assert app.query_params["target"] == TARGET
+    assert app.title[0].value.startswith("What if 1.30x: the draft takes 6.8 GB and saves ")
+    assert "weights estimated as parameters x dtype" in texts(app)
+
+
+def test_context_begins_within_the_limit_of_each_new_pair():
+    app = open_page("memory_cost")
+    assert app.text_input(key="context").value == "8,192"
+    app.selectbox(key="_memory_target").set_value("Qwen/Qwen2-7B")
+    app.selectbox(key="_memory_draft").set_value("Qwen/Qwen2-0.5B")
+    assert ok(app.run()).text_input(key="context").value == "8,192"
+    app.selectbox(key="_memory_target").set_value("HuggingFaceTB/SmolLM-1.7B")
+    app.selectbox(key="_memory_draft").set_value("HuggingFaceTB/SmolLM-135M")
+    ok(app.run())
+    assert app.text_input(key="context").value == "2,048"
+    cache = {row["Role"]: row["Cache at 2,048, MiB"] for row in table(app, "Parameters")}
+    assert cache == {"target": 384, "draft": 45}, "192 and 22.5 KiB per token"
+    assert app.query_params["draft"] == "HuggingFaceTB/SmolLM-135M"
 
 
 def test_concurrency_is_what_fits_one_after_the_other():
@@ -255,7 +276,7 @@ def test_a_new_pair_starts_from_the_run(store: Store):
 def test_awaited_sizes_are_no_numbers(planner: Planner, settings: Settings, monkeypatch: pytest.MonkeyPatch):
     """The job hangs for as long as the test looks."""
     monkeypatch.setattr(planner, "_tasks", {"describe": Task("tests.plan_jobs:hang", 60), "profile": Task("tests.plan_jobs:hang", 60)})
-    app = open_page("memory_cost", target="owner/slow", draft=DRAFT)
+    app = open_page("memory_cost", target="owner/slow", draft=DRAFT, sequences="32")
     assert app.title[0].value == "Sizing the pair"
     assert "slow: " in texts(app)
     assert "Llama" not in texts(app), "only what is awaited is listed"

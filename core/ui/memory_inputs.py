@@ -166,14 +166,14 @@ def gpu(complaints: Complaints, device: str) -> tuple[str, GpuMemory | None, str
 
 
 def load(limit: int | None, subject: str, complaints: Complaints, *, device: str, what_if: bool) -> Load:
-    """The row of controls. limit: the target's longest context; a new pair (`subject`) begins with its own context again.
+    """The row of controls. limit: the target's longest context; one that was typed for another pair (`subject`) is cut to it.
 
     device: where a run was measured. what_if: whether a speedup must be chosen, because there is no run.
     """
     state = st.session_state
     start = min(DEFAULT_CONTEXT, limit or DEFAULT_CONTEXT)
-    if state.get("_memory_subject") not in (None, subject) and limit:
-        state["context"] = f"{start:,}"
+    if limit and state.get("_memory_subject") not in (None, subject) and _tokens(state.get("context", "")) > limit:
+        state["context"] = f"{limit:,}"
     state["_memory_subject"] = subject
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name, memory, note, read = gpu(complaints, device)
@@ -191,6 +191,11 @@ def load(limit: int | None, subject: str, complaints: Complaints, *, device: str
         tokens = None
     count = complaints.read(lambda: memory_typed.whole("Sequences", sequences, 1, MOST_SEQUENCES))
     return Load(name, memory, note, read, tokens, count, share, speedup)
+
+
+def _tokens(typed: str) -> int:
+    """A context as typed; 0 where it cannot be read, which is said elsewhere."""
+    return Complaints().read(lambda: memory_typed.whole("The context", typed, 1, MOST_CONTEXT)) or 0
 
 
 def assumptions(complaints: Complaints, gamma: int | None) -> Assumptions:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core import demo, pair
+from core import builtin, demo, pair
 from core.address import address
 from core.errors import InvalidInput
 from core.memory import CacheProfile
@@ -20,7 +20,7 @@ from core.ui.desk import planner, settings
 PICKED = "_memory_pair"
 ROLES = ("target", "draft")
 DEMO_NAMES = {"demo:target": demo.TARGET.name, "demo:draft": demo.DRAFT.name}
-FIRST = ("demo:target", "demo:draft")
+FIRST = ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.2-1B")
 LOOK_AGAIN_S = 0.7
 
 
@@ -38,6 +38,9 @@ class Side:
 
 def side(text: str) -> Side:
     """What is known of the model at an address by now; asks for what is not."""
+    shipped = next((model for model in builtin.models() if model.address == text), None)
+    if shipped:
+        return Side(text, text.rsplit("/", 1)[-1], shipped.profile)
     name = DEMO_NAMES.get(text) or text.split("@")[0].rsplit("/", 1)[-1].rsplit(":", 1)[-1] or text
     described = planner().ask("describe", {"model": text})
     if isinstance(described, Failed):
@@ -70,9 +73,9 @@ def from_address() -> bool:
 
 
 def pickers() -> tuple[Side, Side]:
-    """Two pickers, written to the address; any Hub address can be typed."""
+    """Two pickers, written to the address: what lies here, then the built-in models; any Hub address can be typed."""
     state = st.session_state
-    listed = [address(ref) for ref in pair.available(settings())]
+    listed = [*(address(ref) for ref in pair.available(settings())), *(model.address for model in builtin.models())]
     first = dict(zip(ROLES, FIRST, strict=True))
     picked: dict[str, str] = {}
     columns = st.columns(2, gap="medium")
