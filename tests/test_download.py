@@ -1,5 +1,6 @@
 """Models from a Hub that is a real server on this machine: what is fetched, cancelled, kept, and refused."""
 
+import contextlib
 import json
 import random
 import subprocess
@@ -14,14 +15,18 @@ from filelock import FileLock
 from huggingface_hub import constants
 from transformers import AutoModelForCausalLM
 
+from core.bench import Bench
 from core.child import HUB_OFFLINE_ASKED, ROOT
 from core.errors import ModelError
 from core.runs import ModelRef, Prompt, RunSpec
+from core.settings import Settings
+from core.smoke import smoke_result
+from core.store import Store
 from core.worker import download
 from core.worker.cancellation import Cancellation, Cancelled
 from core.worker.download import fetch, sweep
 from core.worker.models import Garage
-from tests.benches import until
+from tests.benches import ended, until
 from tests.models import spec_of, write_pair
 from tests.supplies import small_disk
 from tests.weights_server import Hub, Repository, serve
@@ -243,6 +248,27 @@ def test_code_that_comes_with_a_model_is_not_run(hub: Hub, spec: RunSpec):
     with pytest.raises(ModelError, match="could not be loaded"):
         Garage().get(spec)
     assert time.monotonic() - began < 10
+
+
+def test_a_worker_of_the_bench_downloads_and_can_be_cancelled_meanwhile(
+    hub: Hub, spec: RunSpec, settings: Settings, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A worker is forbidden the network; its downloads are not."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    hub.repositories["tiny/draft"].stalls = "model.safetensors"
+    smoke = spec.model_copy(update={"extent": "smoke"})
+    with contextlib.closing(Bench(settings, store)) as bench:
+        first = bench.submit(smoke)
+        assert hub.stalled.wait(60)
+        until(lambda: store.get(first).progress.stage == "download")
+        bench.cancel(first)
+        assert until(lambda: store.status(first) == "cancelled") < 2
+        hub.repositories["tiny/draft"].stalls = ""
+        run = ended(store, bench.submit(smoke))
+    assert (run.status, run.error) == ("done", "")
+    assert smoke_result(run).passed
+    assert run.progress.stage == "smoke"
+    assert run.progress.download_s > 0
 
 
 @pytest.mark.parametrize(("installed", "says"), [(True, "file .*tiny.gguf does not exist"), (False, "pip install gguf accelerate")])
