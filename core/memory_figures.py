@@ -216,7 +216,7 @@ def gain(palette: Palette, gains: Gains) -> go.Figure:
     top = max(1.1, *gains.decoding, *gains.request) * 1.08
     low = min(0.9, *gains.decoding, *gains.request) - 0.1
     fig.add_hrect(low, 1, fillcolor=palette.danger, line_width=0, layer="below")
-    series = (("decoding", gains.decoding, palette.draft), ("whole request, prompt included", gains.request, palette.ink))
+    series = (("decoding", gains.decoding, palette.draft), ("whole request", gains.request, palette.ink))
     for name, values, colour in series:
         fig.add_scatter(
             x=list(gains.sequences),

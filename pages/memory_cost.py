@@ -25,7 +25,7 @@ if chosen:
     if isinstance(found, Analysis):
         seen = found
     else:
-        waits = look.plain(found.missing) if found else "The run is still being measured."
+        waits = found.missing if found else "The run is still being measured."
     device = run.environment.device_name if run.environment else ""
     target, draft = memory_pair.of_run(run.spec.target), memory_pair.of_run(run.spec.draft)
 else:
@@ -68,10 +68,8 @@ value = complaints.read(partial(memory_gain.worth, gain, money.usd_per_hour, mon
 speed = money.tokens_per_s or measured
 named = [(target.name, "target", setting.target), (draft.name, "draft", setting.draft)]
 with top:
-    look.headline(memory_gain.headline(answer, gain, value), memory_money.facts(answer, gain, value, money))
-    for note in (waits, memory_money.origin_note(gain, asked.gpu_name)):
-        if note:
-            look.note(note)
+    facts, note = memory_money.facts(answer, gain, value, money), memory_money.origin_note(gain, asked.gpu_name, waits)
+    look.headline(memory_gain.headline(answer, gain, value), f"{facts}\n\n:small[:gray[{note}]]" if note else facts)
 with body:
     memory_show.bar(answer)
     left, right = st.columns([3, 2], gap="large")

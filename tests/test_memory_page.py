@@ -250,6 +250,11 @@ def test_leave_it_off_says_the_extra_cost(store: Store):
     extra = 4.29 * 720 * (1 / gain.speedup - 1)
     assert app.title[0].value == f"Leave the draft off: it takes 6.8 GB and :orange[costs {extra:,.0f} USD more a month]"
     assert chip(app, "USD per month") == f"+{extra:,.0f} of 3,089"
+    assert gain.interval
+    low, high = (4.29 * 720 * (1 / end - 1) for end in reversed(gain.interval))
+    assert 0 < low < extra < high
+    assert f"**[{low:,.0f}, {high:,.0f}]** more for traffic like these prompts" in texts(app)
+    assert f"95 % interval [{low:,.0f}, {high:,.0f}]" in copied(app)
     assert f"it costs an extra {extra:,.0f} USD a month" in copied(app)
 
 
@@ -535,6 +540,7 @@ def test_fleet_carries_the_interval_of_a_run(store: Store):
     low, high = (int(end.replace(",", "")) for end in chip_shown.strip("[]").split(", "))
     assert low <= int(metric(app, "GPUs with draft").replace(",", "")) <= high
     assert low < high
+    assert float(app.text_input(key="drafted").placeholder) > 0, "replayed from the run"
 
 
 @pytest.mark.parametrize(

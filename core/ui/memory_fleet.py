@@ -17,12 +17,10 @@ from core.memory import Fit
 from core.policies import Plain
 from core.prices import Gpu
 from core.ui import look, memory_typed, numbers, what_if
-from core.ui.memory_gain import Gain, bounds, usd
+from core.ui.memory_gain import Gain, bounds, same_gpu, usd
 from core.ui.memory_inputs import Complaints, Money, text
 from core.ui.memory_show import Setting
 
-PEAK_SHARE = 0.5
-"""Share of a GPU's bf16 peak that reading prompts is taken to reach."""
 MOST_AT_ONCE = 256
 STEPS = 201
 
@@ -128,13 +126,13 @@ def _serving(facts: Facts) -> tuple[Field, ...]:
         ceiling = batch.ceiling_tokens_per_s(gpu.bandwidth_bytes_per_s, weights, cache_bytes) if gpu else 1.0
         speed, how = ceiling * READ_SHARE.likely, f"estimate: {READ_SHARE.likely:.0%} of the memory bandwidth" if gpu else "not known: type it"
     flops = gpu.bf16_flops_per_s if gpu else None
-    read = flops * PEAK_SHARE / (2 * profile.active_parameters) if flops else speed * 100
+    read = flops * batch.REACHED / (2 * profile.active_parameters) if flops else speed * 100
     knee = batch.knee_tokens(speed, profile.active_parameters, flops) if flops else 100.0
-    peak = "the vendor's bf16 peak" if flops else "no peak is known for this GPU: type it"
+    peak = f"{batch.REACHED:.0%} of the vendor's bf16 peak" if flops else "no peak is known for this GPU: type it"
     drafted, per_round, rounds = _rounds(facts)
     own = (
         Field("Plain tokens/s", "fleet_tokens_s", _short(speed), 0.001, 1e6, f"One request alone; {how}."),
-        Field("Prompt tokens/s", "prompt_s", _short(read), 0.001, 1e9, f"Prompts read alone; estimate: {PEAK_SHARE:.0%} of {peak}."),
+        Field("Prompt tokens/s", "prompt_s", _short(read), 0.001, 1e9, f"Prompts read alone; estimate from {peak}."),
         Field("Knee, tokens", "knee", _short(knee), 1, 1e6, f"Tokens in one pass from which arithmetic takes the time; from {peak}."),
         Field("Cache share", "cache_share", f"{batch.cache_share(weights, cache_bytes):.3f}", 0, 0.999, "Of a plain step, for one request's cache."),
         Field("At once, at most", "at_once", str(MOST_AT_ONCE), 1, batch.MOST_SEQUENCES, "The engine's own limit; memory may allow fewer."),
@@ -154,6 +152,14 @@ def _rounds(facts: Facts) -> tuple[float, float, str]:
     return float(gamma), min(gamma + 1.0, max(emitted, facts.gain.speedup)), f"formula at alpha {alpha:.2f}, what-if"
 
 
+def _pass_prices(facts: Facts) -> tuple[tuple[float, float], ...]:
+    """(tokens in a pass, price in plain steps) for 2 to 21 tokens, as measured on this GPU; none where it was not."""
+    if facts.analysis is None or not same_gpu(facts.gain.device, facts.found.gpu.name):
+        return ()
+    verify = facts.analysis.costs.verify_up_to(20)
+    return tuple((float(drafted + 1), float(verify[drafted])) for drafted in range(1, 21))
+
+
 def _models(values: dict[str, float], facts: Facts) -> tuple[fleet.Traffic, batch.Serving, batch.Drafting]:
     most = int(values["at_once"])
     target, draft = facts.setting.target.profile, facts.setting.draft.profile
@@ -164,6 +170,7 @@ def _models(values: dict[str, float], facts: Facts) -> tuple[fleet.Traffic, batc
         sequences=min(most, facts.found.alone.sequences),
         knee_tokens=values["knee"],
         cache_share=values["cache_share"],
+        pass_prices=_pass_prices(facts),
     )
     drafting = batch.Drafting(
         speedup=facts.gain.speedup,
@@ -194,7 +201,7 @@ def _answer(planned: fleet.Fleet, facts: Facts) -> None:
         bill = fleet.monthly(planned, hourly, each, facts.money.hours)
         if bill:
             gpus.append(look.Fact("USD per month", f"{bill.drafted_usd:,.0f}", f"{bill.drafted_usd - bill.plain_usd:+,.0f} of {bill.plain_usd:,.0f}"))
-            spread_words = f" {bounds(bill.saving_interval)}" if bill.saving_interval else ""
+            spread_words = f" {bounds(bill.saving_interval, extra=bill.saving_usd < 0)}" if bill.saving_interval else ""
             verb = "saves" if bill.saving_usd > 0 else "costs an extra" if bill.saving_usd < 0 else "saves nothing of"
             amount = usd(bill.saving_usd if bill.saving_usd else bill.plain_usd)
             st.markdown(f"**For this traffic the draft {verb} {amount} a month{spread_words}.** {look.ORIGINS['estimate']}")

@@ -125,12 +125,13 @@ def usd(amount: float) -> str:
     return f"{abs(amount):,.0f} USD" if abs(amount) >= 10 else f"{abs(amount):,.2f} USD"
 
 
-def bounds(interval: Interval | None) -> str:
-    """An interval of money: [637, 749]; a lower end below zero keeps its sign."""
+def bounds(interval: Interval | None, *, extra: bool = False) -> str:
+    """An interval of a saving: [637, 749]. extra: of an extra cost, so that it holds the amount that is named; empty when there is none."""
     if interval is None:
         return ""
-    digits = 0 if max(abs(end) for end in interval) >= 10 else 2
-    return f"[{interval.low:,.{digits}f}, {interval.high:,.{digits}f}]"
+    low, high = (-interval.high, -interval.low) if extra else interval
+    digits = 0 if max(abs(low), abs(high)) >= 10 else 2
+    return f"[{low:,.{digits}f}, {high:,.{digits}f}]"
 
 
 def saves_nothing(value: Worth) -> bool:
@@ -194,7 +195,7 @@ def sentence(names: tuple[str, str], found: Fit, gain: Gain, value: Worth | None
     if code and rate:
         amount += f" ({abs(cost.converted(value.saving_usd, rate)):,.0f} {code} at {rate:g})"
     verb = "saves" if value.saving_usd >= 0 else "costs an extra"
-    spread = f", 95 % interval {bounds(value.interval)}" if value.interval else ""
+    spread = f", 95 % interval {bounds(value.interval, extra=value.saving_usd < 0)}" if value.interval else ""
     return f"{start}; at one request at a time it {verb} {amount} a month{spread} ({known(gain, found.gpu.name)})."
 
 

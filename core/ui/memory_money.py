@@ -5,6 +5,7 @@ from datetime import date
 import streamlit as st
 
 from core import cost
+from core.intervals import Interval
 from core.memory import Fit
 from core.ui import look, memory_copy, memory_prices, numbers
 from core.ui.memory_gain import Gain, Worth, bounds, cache, same_gpu, saves_nothing, size
@@ -19,7 +20,8 @@ def facts(found: Fit, gain: Gain, value: Worth | None, money: Money) -> str:
     if value is not None and found.verdict != "does not fit":
         whose = "for traffic like these prompts" if gain.traffic else "on these prompts"
         if value.interval:
-            parts.append(f"**{bounds(value.interval)}** {whose}, of")
+            extra = value.saving_usd < 0
+            parts.append(f"**{bounds(value.interval, extra=extra)}**{' more' if extra else ''} {whose}, of")
         else:
             parts.append("Of")
         parts.append(f"{value.without_usd:,.2f} USD per {look.plain(found.gpu.name)}, at one request at a time.")
@@ -33,10 +35,10 @@ def facts(found: Fit, gain: Gain, value: Worth | None, money: Money) -> str:
     return " ".join(parts)
 
 
-def origin_note(gain: Gain, gpu: str) -> str:
-    """Where the speedup was measured and what that means for this GPU; nothing for a what-if."""
+def origin_note(gain: Gain, gpu: str, waits: str) -> str:
+    """Where the speedup was measured and what that means for this GPU; for a what-if, why a run has none (`waits`)."""
     if gain.origin == "what-if":
-        return ""
+        return look.plain(waits)
     where = look.plain(gain.device)
     said = f"{numbers.ratio(gain.speedup)} with {look.plain(gain.setting)} was measured on {where}"
     if gain.origin == "replayed":
@@ -112,7 +114,7 @@ def _converted(value: Worth, code: str, rate: float) -> str:
     spread = ""
     if value.interval:
         low, high = (cost.converted(end, rate) for end in value.interval)
-        spread = f" [{low:,.0f}, {high:,.0f}]"
+        spread = f" {bounds(Interval(low, high), extra=saving < 0)}"
     return f"In {code} at {rate:g} per USD: {without:,.2f} a month without, {with_draft:,.2f} with the draft, {change}{spread}."
 
 
