@@ -13,7 +13,7 @@ from core.policies import FixedGamma, Plain, Policy
 from core.runs import DeviceInfo, Generation, Run, RunSpec
 from core.settings import Settings
 from core.store import Store
-from core.ui import desk, pair_device, pair_smoke
+from core.ui import desk, pair_device, pair_pick, pair_smoke
 from tests import pair_models, synthetic
 from tests.apps import metric, ok, texts
 from tests.test_page_states import check_no_markup
@@ -74,7 +74,7 @@ def test_without_a_pair_there_are_pairs_to_begin_with():
     assert app.title[0].value == "Which drafts fit your target?"
     assert [f"**{name}**" in texts(app) for name in ("Demo pair", "Qwen3 8B", "Llama 3.1 8B")] == [True] * 3
     app = press(app, "See 1 draft")
-    assert (app.session_state["target"], app.session_state["draft"]) == ("demo:target", ["demo:draft"])
+    assert (app.session_state[pair_pick.TARGET_KEY], app.session_state[pair_pick.DRAFTS_KEY]) == ("demo:target", ["demo:draft"])
 
 
 def test_the_demo_pair_fits_with_every_figure(planner: Planner):
@@ -134,7 +134,7 @@ def test_one_dead_model_does_not_block_the_others(planner: Planner):
     assert figures(app)["folder:other"]["Verdict"] == "different"
     assert "Left out: folder:gone, wordless, mute, other." in shown
     app = press(app, "Remove")
-    assert app.session_state["draft"] == ["demo:draft", "folder:wordless", "folder:mute", "folder:other"]
+    assert app.session_state[pair_pick.DRAFTS_KEY] == ["demo:draft", "folder:wordless", "folder:mute", "folder:other"]
 
 
 def test_a_dead_model_that_came_to_life_is_found_by_trying_again(planner: Planner, models: Path):
@@ -211,13 +211,13 @@ def test_a_target_alone_gets_drafts_worth_trying(planner: Planner):
     app = open_pair(planner, "demo:target")
     assert app.title[0].value == "Which draft for Demo target?"
     assert "**demo:draft** 1.2 M" in texts(app).replace("\\", "")
-    assert press(app, "Add").session_state["draft"] == ["demo:draft"]
+    assert press(app, "Add").session_state[pair_pick.DRAFTS_KEY] == ["demo:draft"]
 
 
 def test_measuring_goes_on_with_the_drafts_that_fit(planner: Planner, store: Store):
     app = press(open_pair(planner, "demo:target", "demo:draft", REFUSED, "demo:target"), "Measure 2 drafts")
     assert app.title[0].value == "Measure a pair"
-    assert (app.session_state["target"], app.session_state["draft"]) == ("demo:target", ["demo:draft", "demo:target"])
+    assert (app.session_state[pair_pick.TARGET_KEY], app.session_state[pair_pick.DRAFTS_KEY]) == ("demo:target", ["demo:draft", "demo:target"])
     app.switch_page("pages/measure.py")
     press(ok(app.run()), "Measure 2 drafts")
     queued = [(run.spec.target, run.spec.draft) for run in store.recent(5)]

@@ -11,6 +11,7 @@ from core.ui.frame import page_path
 def button(view: View) -> None:
     """The one primary button; disabled with the reason where no draft fits."""
     fitting = [draft for draft in view.drafts if draft.fits]
+    chosen = [draft.model.address for draft in fitting]
     label = f"Measure {numbers.counted(len(fitting), 'draft')}" if fitting else "Measure"
     with st.container(horizontal=True, vertical_alignment="center"):
         pressed = st.button(
@@ -19,12 +20,12 @@ def button(view: View) -> None:
             icon=":material/timer:",
             disabled=not fitting,
             on_click=pair_pick.choose,
-            args=(view.target.address, [draft.model.address for draft in fitting]),
+            args=(view.target.address, chosen),
         )
         look.note(_what_happens(view, fitting))
     if pressed:
         forget_run()
-        st.switch_page(page_path("measure"), query_params={})  # None would be refused, because the pickers are bound to the address
+        st.switch_page(page_path("measure"), query_params=pair_pick.in_address(view.target.address, chosen))
 
 
 def _what_happens(view: View, fitting: list[Candidate]) -> str:

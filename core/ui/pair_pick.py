@@ -1,7 +1,8 @@
-"""The pickers of target and drafts, bound to the address as `?target=...&draft=...&draft=...`.
+"""The pickers of target and drafts, kept in the address as `?target=...&draft=...&draft=...` and when pages change.
 
-Their values are model addresses (`core.address`), typed freely or chosen, so that the address bar shows what the pickers
-show. Options and values are drawn by the widgets as plain text, never as Markdown.
+Their values are model addresses (`core.address`), typed freely or chosen. Streamlit can bind a widget to the address
+itself, but then no page may set that parameter any more, nor switch to a page with it; so the address is read and
+written here. Options and values are drawn by the widgets as plain text, never as Markdown.
 """
 
 from collections.abc import Sequence
@@ -15,24 +16,24 @@ from core.candidates import MOST_DRAFTS
 from core.settings import Settings
 
 Width = int | Literal["stretch"]
+Chosen = tuple[str | None, list[str]]
 
 TARGET, DRAFTS = "target", "draft"
+TARGET_KEY, DRAFTS_KEY, WRITTEN = "picked_target", "picked_drafts", "_pair_in_address"
 HELP = "A Hub id such as `org/name` or `org/name@revision`, a model of this list, or `folder:NAME` below a configured root."
 
 
-def pickers(
-    options: Sequence[str], *, begin: tuple[str, str] | None = None, widths: tuple[Width, Width] = ("stretch", "stretch")
-) -> tuple[str | None, list[str]]:
+def pickers(options: Sequence[str], *, begin: tuple[str, str] | None = None, widths: tuple[Width, Width] = ("stretch", "stretch")) -> Chosen:
     """Both pickers; the chosen addresses. `begin` is the pair shown when nothing was chosen yet; `widths` are pixels."""
-    if begin and not _chosen():
+    _take_from_address()
+    if begin and not (st.session_state.get(TARGET_KEY) or st.session_state.get(DRAFTS_KEY)):
         choose(begin[0], [begin[1]])
-    left_out = max(0, len(dict.fromkeys(st.query_params.get_all(DRAFTS))) - MOST_DRAFTS)
     target = st.selectbox(
         "Target",
         options,
         index=None,
-        key=TARGET,
-        bind="query-params",
+        key=TARGET_KEY,
+        persist_state="session",
         accept_new_options=True,
         filter_mode="contains",
         placeholder="Choose or type a model",
@@ -42,8 +43,8 @@ def pickers(
     drafts = st.multiselect(
         "Drafts, up to six",
         options,
-        key=DRAFTS,
-        bind="query-params",
+        key=DRAFTS_KEY,
+        persist_state="session",
         accept_new_options=True,
         filter_mode="contains",
         select_all=False,
@@ -52,9 +53,9 @@ def pickers(
         width=widths[1],
         wrap=True,
     )
-    if left_out:
-        st.toast(f"The address names {MOST_DRAFTS + left_out} drafts; the first {MOST_DRAFTS} are shown.", icon=":material/info:")
-    return (target or "").strip() or None, [draft for text in drafts if (draft := text.strip())]
+    chosen = (target or "").strip() or None, [draft for text in drafts if (draft := text.strip())]
+    _write_to_address(chosen)
+    return chosen
 
 
 def offered(settings: Settings) -> list[str]:
@@ -65,25 +66,48 @@ def offered(settings: Settings) -> list[str]:
 
 def choose(target: str | None, drafts: Sequence[str]) -> None:
     """Put a pair into the pickers; only before they are drawn, as in callbacks."""
-    st.session_state[TARGET] = target
-    st.session_state[DRAFTS] = list(drafts)
+    st.session_state[TARGET_KEY] = target
+    st.session_state[DRAFTS_KEY] = list(drafts)
 
 
 def take_target(target: str) -> None:
     """Put a target into its picker; for callbacks."""
-    st.session_state[TARGET] = target
+    st.session_state[TARGET_KEY] = target
 
 
 def add_draft(draft: str) -> None:
     """Put one more draft into its picker; for callbacks."""
-    drafts = [*st.session_state.get(DRAFTS, []), draft]
-    st.session_state[DRAFTS] = list(dict.fromkeys(drafts))[:MOST_DRAFTS]
+    drafts = [*st.session_state.get(DRAFTS_KEY, []), draft]
+    st.session_state[DRAFTS_KEY] = list(dict.fromkeys(drafts))[:MOST_DRAFTS]
 
 
 def remove_draft(draft: str) -> None:
     """Take a draft out of its picker; for callbacks."""
-    st.session_state[DRAFTS] = [other for other in st.session_state.get(DRAFTS, []) if other != draft]
+    st.session_state[DRAFTS_KEY] = [other for other in st.session_state.get(DRAFTS_KEY, []) if other != draft]
 
 
-def _chosen() -> bool:
-    return any(key in st.query_params or st.session_state.get(key) for key in (TARGET, DRAFTS))
+def in_address(target: str | None, drafts: Sequence[str]) -> dict[str, str | list[str]]:
+    """A pair as query parameters, without those that are empty."""
+    named: dict[str, str | list[str]] = {TARGET: target or "", DRAFTS: list(drafts)}
+    return {name: value for name, value in named.items() if value}
+
+
+def _take_from_address() -> None:
+    """What the address names, when it is not what was written there before: a reload, a link, the way back."""
+    target, drafts = st.query_params.get(TARGET), list(dict.fromkeys(st.query_params.get_all(DRAFTS)))
+    asked = in_address(target, drafts)
+    if not asked or asked == st.session_state.get(WRITTEN):
+        return
+    choose(target, drafts[:MOST_DRAFTS])
+    if len(drafts) > MOST_DRAFTS:
+        st.toast(f"The address names {len(drafts)} drafts; the first {MOST_DRAFTS} are shown.", icon=":material/info:")
+
+
+def _write_to_address(chosen: Chosen) -> None:
+    target, drafts = chosen
+    wanted = in_address(target, drafts)
+    if wanted != in_address(st.query_params.get(TARGET), st.query_params.get_all(DRAFTS)):
+        for name in (TARGET, DRAFTS):
+            st.query_params.pop(name, None)
+        st.query_params.update(wanted)
+    st.session_state[WRITTEN] = wanted

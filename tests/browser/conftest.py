@@ -4,11 +4,12 @@ Without Debian's chromium these tests are skipped, except in CI, where that is a
 """
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from core.settings import Settings
 from core.store import open_store
@@ -43,3 +44,23 @@ def browser(site: Site) -> Iterator[Browser]:
         opened = launch(playwright)
         yield opened
         opened.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A fresh tab; the page's own errors and requests to other hosts fail the test."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    tab = context.new_page()
+    errors: list[str] = []
+    strangers: list[str] = []
+
+    def asked(request: Request) -> None:
+        if not re.match(r"(https?|wss?)://localhost[:/]|data:|blob:", request.url):
+            strangers.append(request.url)
+
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.on("request", asked)
+    yield tab
+    context.close()
+    assert errors == []
+    assert strangers == [], "the page called another host"

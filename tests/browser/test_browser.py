@@ -1,11 +1,10 @@
 """What only a browser can show: cold links, the click on the map, the address, narrow and dark pages, no outbound calls."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Browser, Page, expect
 
 from benchmarks import click_latency
 from core.settings import Settings
@@ -13,26 +12,6 @@ from core.store import open_store
 from tests.benches import until
 from tests.browser.conftest import Site
 from tests.browser.server import serve, visit
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A fresh tab; the page's own errors and requests to other hosts fail the test."""
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    tab = context.new_page()
-    errors: list[str] = []
-    strangers: list[str] = []
-
-    def asked(request: Request) -> None:
-        if not re.match(r"(https?|wss?)://localhost[:/]|data:|blob:", request.url):
-            strangers.append(request.url)
-
-    tab.on("pageerror", lambda error: errors.append(str(error)))
-    tab.on("request", asked)
-    yield tab
-    context.close()
-    assert errors == []
-    assert strangers == [], "the page called another host"
 
 
 def width_of_content(page: Page) -> int:
