@@ -1,0 +1,179 @@
+"""Config values of public models that are not built in, and what is known of them.
+
+Values: the models' own config.json on the Hub. Known: parameter counts of their cards (total, active), reports in
+tests/data/memory_reports.csv, and bytes per token from heads x width x 2 x 2 per layer that has a cache. Active parameters
+include the input embedding, which some cards leave out (gpt-oss-20b: 4.19 less 0.58 is the card's 3.6 billion). DeepSeek-V3's
+14,848 values that balance its experts are buffers in Transformers 5.24 and no parameters.
+"""
+
+DEEPSEEK_V3 = {
+    "model_type": "deepseek_v3",
+    "auto_map": {"AutoModelForCausalLM": "modeling_deepseek.DeepseekV3ForCausalLM"},
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "num_hidden_layers": 61,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 128,
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 8,
+    "n_group": 8,
+    "topk_group": 4,
+    "first_k_dense_replace": 3,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "vocab_size": 129280,
+    "max_position_embeddings": 163840,
+    "tie_word_embeddings": False,
+    "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]},
+}
+
+GPT_OSS_20B = {
+    "model_type": "gpt_oss",
+    "hidden_size": 2880,
+    "intermediate_size": 2880,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "num_local_experts": 32,
+    "num_experts_per_tok": 4,
+    "sliding_window": 128,
+    "vocab_size": 201088,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": False,
+}
+GPT_OSS_120B = GPT_OSS_20B | {"num_hidden_layers": 36, "num_local_experts": 128}
+
+QWEN3_4B = {
+    "model_type": "qwen3",
+    "hidden_size": 2560,
+    "intermediate_size": 9728,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 151936,
+    "max_position_embeddings": 40960,
+    "tie_word_embeddings": True,
+}
+
+QWEN3_30B_A3B = {
+    "model_type": "qwen3_moe",
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 768,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "vocab_size": 151936,
+    "max_position_embeddings": 40960,
+    "tie_word_embeddings": False,
+}
+
+QWEN3_6_27B = {
+    "model_type": "qwen3_5",
+    "tie_word_embeddings": False,
+    "text_config": {
+        "model_type": "qwen3_5_text",
+        "hidden_size": 5120,
+        "intermediate_size": 17408,
+        "num_hidden_layers": 64,
+        "num_attention_heads": 24,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "full_attention_interval": 4,
+        "linear_conv_kernel_dim": 4,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 48,
+        "vocab_size": 248320,
+        "max_position_embeddings": 262144,
+        "tie_word_embeddings": False,
+    },
+}
+
+GEMMA4_26B_A4B = {
+    "model_type": "gemma4_text",
+    "hidden_size": 2816,
+    "intermediate_size": 2112,
+    "moe_intermediate_size": 704,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "num_global_key_value_heads": 2,
+    "head_dim": 256,
+    "global_head_dim": 512,
+    "attention_k_eq_v": True,
+    "enable_moe_block": True,
+    "num_experts": 128,
+    "top_k_experts": 8,
+    "sliding_window": 1024,
+    "hidden_size_per_layer_input": 0,
+    "vocab_size": 262144,
+    "max_position_embeddings": 262144,
+    "tie_word_embeddings": True,
+}
+
+MISTRAL_SMALL_24B = {
+    "model_type": "mistral",
+    "hidden_size": 5120,
+    "intermediate_size": 32768,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "sliding_window": None,
+    "vocab_size": 131072,
+    "max_position_embeddings": 32768,
+    "tie_word_embeddings": False,
+}
+
+LFM2_1_2B = {
+    "model_type": "lfm2",
+    "hidden_size": 2048,
+    "intermediate_size": 12288,
+    "block_auto_adjust_ff_dim": True,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "layer_types": ["full_attention" if index in (2, 5, 8, 10, 12, 14) else "conv" for index in range(16)],
+    "conv_L_cache": 3,
+    "vocab_size": 65536,
+    "max_position_embeddings": 128000,
+    "tie_word_embeddings": True,
+}
+
+GEMMA3_4B_AS_PUBLISHED = {
+    "model_type": "gemma3",
+    "text_config": {
+        "model_type": "gemma3_text",
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "num_hidden_layers": 34,
+        "sliding_window": 1024,
+    },
+    "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "num_hidden_layers": 27},
+}
+
+_FACTS = {
+    "DeepSeek-V3": (DEEPSEEK_V3, 671.03, 37.55, 61 * 576 * 2, 0, {"latent": 61}),
+    "gpt-oss-20b": (GPT_OSS_20B, 20.91, 4.19, 24 * 2048, 0, {"sliding": 12, "full": 12}),
+    "gpt-oss-120b": (GPT_OSS_120B, 116.83, 5.71, 36 * 2048, 0, {"sliding": 18, "full": 18}),
+    "Qwen3-4B": (QWEN3_4B, 4.02, 4.02, 147_456, 0, {"full": 36}),
+    "Qwen3-30B-A3B": (QWEN3_30B_A3B, 30.53, 3.35, 48 * 2048, 0, {"full": 48}),
+    "Qwen3.6-27B": (QWEN3_6_27B, 26.9, 26.9, 65_536, 48 * (48 * 128 * 128 * 4 + 10_240 * 4 * 2), {"linear": 48, "full": 16}),
+    "Gemma 4 26B A4B": (GEMMA4_26B_A4B, 25.23, 3.82, 25 * 8192 + 5 * 4096, 0, {"sliding": 25, "full": 5}),
+    "Mistral-Small-24B": (MISTRAL_SMALL_24B, 23.57, 23.57, 163_840, 0, {"full": 40}),
+    "LFM2-1.2B": (LFM2_1_2B, 1.17, 1.17, 6 * 2048, 10 * 2048 * 3 * 2, {"recurrent": 10, "full": 6}),
+    "Gemma 3 4B as published": (GEMMA3_4B_AS_PUBLISHED, 3.88, 3.88, 139_264, 0, {"sliding": 29, "full": 5}),
+}
+NAMES, FACTS = list(_FACTS), list(_FACTS.values())
