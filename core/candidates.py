@@ -157,8 +157,15 @@ class Candidate:
         return self.verdict_value is not None and self.verdict_value.native and not self.refusals
 
 
-def one_family(target: Model, draft: Model) -> bool:
-    """Whether the table of families says that both share a tokenizer; for when it cannot be read."""
+def promised(target: Model, draft: Candidate) -> Estimate | None:
+    """The estimate where its speedup may be shown: for a pair that runs as it is, or that the table of families gives one tokenizer
+    while a side cannot be read. With other tokens the acceptance, and with re-encoding the cost, would be another one.
+    """
+    unread = bool(target.problem or draft.problem)
+    return draft.estimate if draft.fits or (unread and _one_family(target, draft.model)) else None
+
+
+def _one_family(target: Model, draft: Model) -> bool:
     own, other = suggest.find(target.address), suggest.find(draft.address)
     return own is not None and other is not None and own.group == other.group
 

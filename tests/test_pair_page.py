@@ -276,3 +276,16 @@ def smoke_run(rounds: tuple[int, ...], equal: bool) -> Run:
     spec = RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=synthetic.run().spec.prompts[:1], extent="smoke")
     generations = (written(Plain()), written(FixedGamma(4), rounds))
     return Run(id="", spec=spec, status="done", created=datetime.datetime.now(datetime.UTC), generations=generations)
+
+
+def test_the_table_promises_no_speedup_where_the_card_does_not(planner: Planner):
+    rows = figures(open_pair(planner, "demo:target", "demo:draft", REFUSED))
+    assert rows["demo:draft"]["Speedup"] > 1
+    assert rows[REFUSED]["Speedup"] != rows[REFUSED]["Speedup"], "empty"
+    assert rows[REFUSED]["c"] == pytest.approx(rows["demo:draft"]["c"])
+
+
+def test_alternatives_stand_there_without_any_comparison(planner: Planner):
+    shown = texts(open_pair(planner, "demo:target", "folder:gone"))
+    assert [name in shown for name in ("**Prompt lookup.**", "**Early exit.**", "**Distil a draft.**", "**Leave it off.**")] == [True] * 4
+    assert "**Universal assisted decoding.**" not in shown

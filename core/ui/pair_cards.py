@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from core.advice import Advice
-from core.candidates import Candidate, Known, Model, one_family
+from core.candidates import Candidate, Known, Model, promised
 from core.model_info import Weights
 from core.planner import Failed, Waiting
 from core.ui import look, numbers, pair_pick, pair_smoke, pair_why
@@ -142,13 +142,13 @@ def _cost(draft: Candidate) -> Fact:
 
 
 def _gain(target: Model, draft: Candidate) -> Fact:
-    """Only for a pair that runs as it is: with other tokens the acceptance, and with re-encoding the cost, is another one."""
-    found, unread = draft.estimate, bool(target.problem or draft.problem)
-    if found is not None and (draft.fits or (unread and one_family(target, draft.model))):
+    """The speedup, or why there is none to show."""
+    found = promised(target, draft)
+    if found is not None:
         return Fact("Speedup", numbers.ratio(found.speedup_middle), f"{found.speedup_low:.2f} to {found.speedup_high:.2f}")
     if draft.verdict_value:
         return Fact("Speedup", "none", "not as it is")
-    return Fact("Speedup", MISSING, "not compared") if unread else Fact("Speedup", AWAITED)
+    return Fact("Speedup", MISSING, "not compared") if target.problem or draft.problem else Fact("Speedup", AWAITED)
 
 
 def parameters(model: Model) -> int | None:

@@ -2,18 +2,18 @@
 
 import streamlit as st
 
-from core.alternatives import Alternative, alternatives
+from core.alternatives import DISTILLING, EARLY_EXIT, LOOKUP, OFF, REENCODING, alternatives
 from core.candidates import View
 from core.ui import look
+
+ALL = (REENCODING, LOOKUP, EARLY_EXIT, DISTILLING, OFF)
 
 
 def show(view: View) -> None:
     """One block per alternative, in the order to try them; what any of the pairs leaves open."""
-    found: dict[str, Alternative] = {}
-    for draft in view.drafts:
-        if draft.pair is not None:
-            found |= {other.name: other for other in alternatives(draft.pair)}
-    for other in found.values():
+    pairs = [draft.pair for draft in view.drafts if draft.pair is not None]
+    found = {other: None for pair in pairs for other in alternatives(pair)}
+    for other in sorted(found, key=ALL.index) or (LOOKUP, EARLY_EXIT, DISTILLING, OFF):
         st.markdown(f"**{other.name}.** {look.plain(other.when)} :gray[{look.plain(other.takes)}] :small[:gray[({look.plain(other.source)})]]")
         if other.call:
             st.code(other.call, language="python", wrap_lines=True)

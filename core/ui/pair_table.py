@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from core.candidates import Candidate, Model, View
+from core.candidates import Candidate, Model, View, promised
 from core.ui import look
 from core.ui.pair_cards import parameters
 
@@ -27,7 +27,7 @@ def table(view: View) -> None:
     """One row per model; cells that are not known are empty."""
     rows = [_model(view.target, view.target) | {"Verdict": "target"}, *(_draft(view.target, draft) for draft in view.drafts)]
     look.table(pd.DataFrame(rows), "Every figure of the target and of each draft; click a column's head to sort.", FORMATS)
-    look.note("c and speedup are estimates. Sizes come from the files' headers and configs.")
+    look.note("c and speedup are estimates. A speedup is estimated for pairs that run as they are. Sizes come from the files' headers and configs.")
 
 
 def _model(target: Model, model: Model) -> dict[str, Any]:
@@ -47,16 +47,14 @@ def _model(target: Model, model: Model) -> dict[str, Any]:
 
 
 def _draft(target: Model, draft: Candidate) -> dict[str, Any]:
-    found, verdict = draft.estimate, draft.verdict_value
-    word = verdict.word if verdict else "cannot be used" if draft.problem else None
-    row = _model(target, draft.model) | {"Verdict": word}
-    if found is None:
-        return row
-    return row | {
-        "c": found.c,
-        "c low": found.low,
-        "c high": found.high,
-        "Speedup": found.speedup_middle,
-        "Speedup low": found.speedup_low,
-        "Speedup high": found.speedup_high,
+    found, gain, verdict = draft.estimate, promised(target, draft), draft.verdict_value
+    word = verdict.word if verdict else ("not read" if draft.model.listed else "cannot be used") if draft.problem else None
+    return _model(target, draft.model) | {
+        "Verdict": word,
+        "c": found.c if found else None,
+        "c low": found.low if found else None,
+        "c high": found.high if found else None,
+        "Speedup": gain.speedup_middle if gain else None,
+        "Speedup low": gain.speedup_low if gain else None,
+        "Speedup high": gain.speedup_high if gain else None,
     }

@@ -21,7 +21,9 @@ def short(said: Advice) -> str:
 
 
 def why(draft: Candidate, at: int) -> None:
-    """Everything behind a card, folded; drawn when it is opened."""
+    """Everything behind a card, folded; drawn when it is opened. Nothing where nothing is known yet."""
+    if not draft.advice:
+        return
     folded = st.expander("Why", type="compact", on_change="rerun", key=f"why_{at}")
     if not folded.open:
         return
