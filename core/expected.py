@@ -26,13 +26,15 @@ class Chances:
 
     accept: probability that the draft's token is accepted. stops: drafting stops after the token if
     it is the answer's. stop_rejected: probability that it stops after one that will be rejected;
-    None when unknown (then anything from "always" to "never" is possible).
+    None when unknown (then anything from "always" to "never" is possible). unsure: whether there is a threshold, so that
+    drafting may stop at any token behind those; without one only an end of text could, which is neglected.
     """
 
     accept: Floats
     stops: NDArray[np.bool_]
     stop_rejected: Floats | None
     budget: int
+    unsure: bool = True
 
 
 def expected_constant(chances: Chances, limit: int) -> Rounds:
@@ -43,9 +45,11 @@ def expected_constant(chances: Chances, limit: int) -> Rounds:
     stop = np.minimum.accumulate(np.where(chances.stops, place, FAR)[::-1])[::-1]
     most = np.minimum(room, stop - place + 1)  # drafts if none is rejected
     ends = _endings(chances.accept, most, limit)  # (N, limit + 1)
-    weight = _starts(ends, most)
-    full = weight * ends[place, most]
-    rejected = weight[:, None] * np.where(np.arange(limit + 1) < most[:, None], ends, 0.0)  # by drafts accepted before it
+    weight = _starts(ends)
+    missed = weight[:, None] * np.where(np.arange(limit + 1) < most[:, None], ends, 0.0)  # by drafts accepted before it
+    behind = np.arange(limit + 1) >= length - place[:, None]  # all accepted, and drafted on behind a cut text
+    rejected = np.where(behind, 0.0, missed)
+    full = weight * ends[place, most] + np.where(behind, missed, 0.0).sum(axis=1)
     cropped = np.minimum(most, length - 1 - place)
     by_accepted = np.bincount(cropped, full, limit + 1) + rejected.sum(axis=0)
     by_drafted, low = _drafted(chances, full, rejected, most, room)
@@ -74,7 +78,7 @@ def _endings(accept: Floats, most: Ints, limit: int) -> Floats:
     return np.where(column < most[:, None], before * (1 - ahead), np.where(column == most[:, None], before, 0.0))
 
 
-def _starts(ends: Floats, most: Ints) -> Floats:
+def _starts(ends: Floats) -> Floats:
     """(N,) probability that a round starts at each position."""
     length, width = ends.shape
     weight = np.zeros(length + width + 1)
@@ -95,10 +99,11 @@ def _drafted(chances: Chances, full: Floats, rejected: Floats, most: Ints, room:
     np.add.at(counts, most, full)
     np.add.at(counts, room, going_on.sum(axis=1))
     counts[1:] += stopped.sum(axis=0)[:-1]
-    shortest = before + (1 if chances.stop_rejected is None else 2)
-    if chances.stop_rejected is not None and not chances.stop_rejected.any():
-        shortest = np.full(limit + 1, limit)  # nothing ever stops: only the limit does
-    low = (full * most).sum() + (stopped * (before + 1)).sum() + (going_on * np.minimum(shortest, room[:, None])).sum()
+    shortest, last = np.full(limit + 1, limit), most
+    if chances.unsure:
+        shortest = before + (1 if chances.stop_rejected is None else 2)
+        last = np.minimum(most, len(most) - np.arange(len(most)) + 1)
+    low = (full * last).sum() + (stopped * (before + 1)).sum() + (going_on * np.minimum(shortest, room[:, None])).sum()
     return counts, float(low)
 
 
@@ -107,7 +112,7 @@ def average(chances: Chances, walk: Callable[[Path], Walk], samples: int, seed: 
     random = np.random.default_rng(seed)
     length = len(chances.accept)
     stop = 0.0 if chances.stop_rejected is None else chances.stop_rejected
-    least = 0 if chances.stop_rejected is None else 1 if chances.stop_rejected.any() else FAR
+    least = FAR if not chances.unsure else 0 if chances.stop_rejected is None else 1
     tails = np.full(length, least), np.full(length, FAR)
 
     def one() -> Rounds:

@@ -20,6 +20,8 @@ from core.rounds import Floats, Round, Rounds, Walk, total
 from core.trace import Ended, Lookup, PromptTrace, Tails
 from core.walk import Path, prepare, tail_lengths, walk_drafting, walk_lookup, walk_oracle, walk_plain
 
+_SAMPLES, _LEAST_SAMPLES = 400, 25
+
 __all__ = ["Round", "Rounds", "carried_limit", "replay", "replay_all", "replay_prompt", "rounds_of"]
 
 
@@ -36,7 +38,7 @@ def replay(
     stop_rejected: ArrayLike | None = None,
     round_cost: ArrayLike | None = None,
     start: int | None = None,
-    samples: int = 400,
+    samples: int = _SAMPLES,
     seed: int = 0,
 ) -> Rounds:
     """The rounds of `policy` on one prompt, expected ones where chance decides.
@@ -44,8 +46,8 @@ def replay(
     accept: (N,) probability that the draft's token is accepted at each answer position; 0/1 when greedy.
     budget: max_new_tokens, by default N; ended: how the answer ended. confidence: (N,) the draft's
     probability of the token it chose (under sampling: of the answer's token). draft_eos: (N,) whether
-    the token it chose ends the text. tails, lookup: as recorded. stop_rejected: (N,) under sampling,
-    probability that drafting stops at a token that gets rejected. round_cost: for the oracle, (K+1,)
+    the token it chose ends the text (greedy). tails, lookup: as recorded. stop_rejected: (N,) under sampling,
+    probability that drafting stops at a token that gets rejected; where it is given nothing is certain. round_cost: for the oracle, (K+1,)
     price of a round with 0, 1, ... drafts, or (2, K+1) with those of the first round in row 1 (default:
     all 1); it drafts K tokens at most. start: the limit carried over from the call before. samples,
     seed: of the Monte Carlo that schedules with a moving limit need under sampling.
@@ -64,9 +66,9 @@ def replay(
     threshold = policy.threshold if isinstance(policy, Drafting) else 0.0
     stops = _stops(chance, confidence, draft_eos, threshold, ended)
     walk = _walker(policy, start, round_cost)
-    if np.isin(chance, (0.0, 1.0)).all():
+    if stop_rejected is None and np.isin(chance, (0.0, 1.0)).all():
         return total(walk(prepare(chance == 1, stops, tail_lengths(len(chance), tails, threshold), limit)))
-    chances = Chances(chance, stops, _stop_rejected(stop_rejected, len(chance), threshold), limit)
+    chances = Chances(chance, stops, _stop_rejected(stop_rejected, len(chance), threshold), limit, unsure=threshold > 0)
     if isinstance(policy, Drafting) and policy.schedule == "constant":
         return expected_constant(chances, policy.limit)
     return average(chances, walk, samples, seed)
@@ -80,7 +82,12 @@ def replay_prompt(trace: PromptTrace, policy: Policy, *, start: int | None = Non
 def replay_all(
     traces: Sequence[PromptTrace], policies: Sequence[Policy], *, start: int | None = None, round_cost: ArrayLike | None = None
 ) -> list[list[Rounds]]:
-    """For each policy the rounds of each prompt, in order; a persistent heuristic carries its limit from prompt to prompt."""
+    """For each policy the rounds of each prompt, in order; a persistent heuristic carries its limit from prompt to prompt.
+
+    Sampled prompts give expected rounds, each from draws of its own where it takes a Monte Carlo: the fewer the more prompts there
+    are, because what counts is their sum.
+    """
+    samples = max(_LEAST_SAMPLES, _SAMPLES // max(1, len(traces)))
     paths: dict[tuple[int, float], Path] = {}
     known = [_is_known(trace) for trace in traces]
     result: list[list[Rounds]] = []
@@ -92,7 +99,7 @@ def replay_all(
                 row.append(total(walk))
                 carried = walk.carried if is_persistent(policy) else start
             else:
-                row.append(_replay_chance(trace, policy, start, round_cost))
+                row.append(_replay_chance(trace, policy, start, round_cost, samples, index))
         result.append(row)
     return result
 
@@ -156,8 +163,9 @@ def _oracle(path: Path, policy: Oracle, round_cost: ArrayLike | None) -> Walk:
     return walk_oracle(path.run, later, first)
 
 
-def _replay_chance(trace: PromptTrace, policy: Policy, start: int | None, round_cost: ArrayLike | None) -> Rounds:
+def _replay_chance(trace: PromptTrace, policy: Policy, start: int | None, round_cost: ArrayLike | None, samples: int, seed: int) -> Rounds:
     lookup = (trace.lookup or {}).get(policy.ngram) if isinstance(policy, PromptLookup) else None
+    threshold = policy.threshold if isinstance(policy, Drafting) else 0.0
     return replay(
         trace.accept,
         policy,
@@ -165,13 +173,16 @@ def _replay_chance(trace: PromptTrace, policy: Policy, start: int | None, round_
         ended=trace.ended,
         confidence=trace.confidence,
         lookup=lookup,
+        stop_rejected=trace.sampled.stop_rejected.get(threshold) if trace.sampled else None,
         start=start,
         round_cost=round_cost,
+        samples=samples,
+        seed=seed,
     )
 
 
 def _is_known(trace: PromptTrace) -> bool:
-    return bool(np.isin(trace.accept, (0.0, 1.0)).all())
+    return trace.sampled is None and bool(np.isin(trace.accept, (0.0, 1.0)).all())
 
 
 def _probabilities(name: str, values: ArrayLike) -> Floats:
@@ -207,9 +218,9 @@ def _stops(accept: Floats, confidence: ArrayLike | None, draft_eos: ArrayLike | 
 
 
 def _stop_rejected(values: ArrayLike | None, length: int, threshold: float) -> Floats | None:
-    if not threshold:
-        return np.zeros(length)
-    return None if values is None else _probabilities("stop_rejected", values)
+    if values is not None:
+        return _probabilities("stop_rejected", values)
+    return None if threshold else np.zeros(length)
 
 
 def _lookup(lookup: Lookup | None, length: int) -> Lookup:

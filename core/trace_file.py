@@ -1,7 +1,8 @@
 """Prompt traces as bytes: one compressed .npz without pickle, for the store and for exported runs.
 
 The arrays of all prompts are laid end to end with their lengths beside them, so that the size
-hardly depends on the number of prompts. Strings are kept as UTF-8 JSON.
+hardly depends on the number of prompts. Strings are kept as UTF-8 JSON. Files from before sampling and stop strings
+lack their arrays, and are read as greedy traces that no stop string ended.
 """
 
 import io
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import StoreError
-from core.trace import Lookup, PromptTrace, Tails
+from core.trace import Ended, Lookup, PromptTrace, Sampled, Tails
 
 Array = NDArray[Any]
 
@@ -29,12 +30,13 @@ def pack_traces(traces: Sequence[PromptTrace]) -> bytes:
         "prompt_tokens": np.array([t.prompt_tokens for t in traces], np.int32),
         "budget": np.array([t.budget for t in traces], np.int32),
         "eos": np.array([t.ended == "eos" for t in traces], np.bool_),
+        "stop": np.array([t.ended == "stop" for t in traces], np.bool_),
         "pieces": _text_array([list(t.pieces) for t in traces]),
         "ngrams": _text_array([None if t.lookup is None else sorted(t.lookup) for t in traces]),
     }
     for name, dtype in PER_TOKEN.items():
         arrays[name] = _joined([getattr(t, name) for t in traces], dtype)
-    arrays |= _tail_arrays(traces) | _lookup_arrays(traces)
+    arrays |= _tail_arrays(traces) | _lookup_arrays(traces) | _sampled_arrays(traces)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
@@ -54,19 +56,25 @@ def _traces(arrays: Mapping[str, Array]) -> tuple[PromptTrace, ...]:
     lengths = arrays["length"].tolist()
     tokens = {name: _split(arrays[name], lengths) for name in PER_TOKEN}
     pieces: list[list[str]] = _text(arrays["pieces"])
-    tails, lookups = _tails(arrays), _lookups(arrays, lengths)
+    tails, lookups, sampled, ended = _tails(arrays), _lookups(arrays, lengths), _sampled(arrays, lengths), _ended(arrays, len(lengths))
     return tuple(
         PromptTrace(
             prompt_tokens=int(arrays["prompt_tokens"][i]),
             pieces=tuple(pieces[i]),
-            ended="eos" if arrays["eos"][i] else "length",
+            ended=ended[i],
             budget=int(arrays["budget"][i]),
             tails=tails[i],
             lookup=lookups[i],
+            sampled=sampled[i],
             **{name: tokens[name][i] for name in PER_TOKEN},
         )
         for i in range(len(lengths))
     )
+
+
+def _ended(arrays: Mapping[str, Array], count: int) -> list[Ended]:
+    stops = arrays.get("stop", np.zeros(count, np.bool_))
+    return ["eos" if eos else "stop" if stop else "length" for eos, stop in zip(arrays["eos"], stops, strict=True)]
 
 
 def _tail_arrays(traces: Sequence[PromptTrace]) -> dict[str, Array]:
@@ -103,6 +111,36 @@ def _lookups(arrays: Mapping[str, Array], lengths: list[int]) -> list[dict[int, 
     sizes = [length for length, sizes in zip(lengths, ngrams, strict=True) for _ in sizes or ()]
     pairs = zip(_split(arrays["candidates"], sizes), _split(arrays["matched"], sizes), strict=True)
     return [None if sizes is None else {ngram: Lookup(*next(pairs)) for ngram in sizes} for sizes in ngrams]
+
+
+def _sampled_arrays(traces: Sequence[PromptTrace]) -> dict[str, Array]:
+    """`thresholds` is null where a prompt was not sampled; their arrays are laid end to end, threshold after threshold."""
+    known = [t.sampled for t in traces if t.sampled is not None]
+    return {
+        "thresholds": _text_array([None if t.sampled is None else sorted(t.sampled.stop_rejected) for t in traces]),
+        "clamped": np.array([each.clamped for each in known], np.int32),
+        "p": _joined([each.p for each in known], np.float32),
+        "overlap": _joined([each.overlap for each in known], np.float32),
+        "greedy_hit": _joined([each.greedy_hit for each in known], np.bool_),
+        "stop_rejected": _joined([each.stop_rejected[key] for each in known for key in sorted(each.stop_rejected)], np.float32),
+    }
+
+
+def _sampled(arrays: Mapping[str, Array], lengths: list[int]) -> list[Sampled | None]:
+    if "thresholds" not in arrays:
+        return [None] * len(lengths)
+    thresholds: list[list[float] | None] = _text(arrays["thresholds"])
+    sizes = [length for length, keys in zip(lengths, thresholds, strict=True) if keys is not None]
+    stops = iter(_split(arrays["stop_rejected"], [length for length, keys in zip(lengths, thresholds, strict=True) for _ in keys or ()]))
+    rows = zip(*(_split(arrays[name], sizes) for name in ("p", "overlap", "greedy_hit")), arrays["clamped"].tolist(), strict=True)
+    found: list[Sampled | None] = []
+    for keys in thresholds:
+        if keys is None:
+            found.append(None)
+            continue
+        p, overlap, greedy_hit, clamped = next(rows)
+        found.append(Sampled(p, overlap, {key: next(stops) for key in keys}, greedy_hit, clamped))
+    return found
 
 
 def _joined(parts: Sequence[Array], dtype: type[np.generic]) -> Array:

@@ -10,7 +10,11 @@ accepted: greedy decoding, or one draw of the outcomes under sampling. The rules
 * both heuristics add 2 when accepted after the crop == drafted (0 == 0 included), else take 1 off, never below 1;
 * prompt lookup's candidates are not capped by the budget, and there are none at the last position.
 
-Not covered: stop strings, and the threshold that moves when scikit-learn is installed.
+An answer cut at a stop string (which the library itself cannot do with a draft) follows the rules of a server that looks
+at the text after each round: the round in which the string is completed is the last one, its draft ran on behind the cut, up to
+the limit or to a token it was unsure of (bounds), and, as with an end of text, the last token counts as the target's.
+
+Not covered: the threshold that moves when scikit-learn is installed.
 """
 
 from dataclasses import dataclass
@@ -46,10 +50,12 @@ class Path:
 
 def prepare(accepted: NDArray[np.bool_], stops: NDArray[np.bool_], tails: tuple[Ints, Ints], budget: int) -> Path:
     """A Path from the outcome and the draft's wish to stop at each of the N positions."""
-    place = np.arange(len(accepted))
+    place, (low, high) = np.arange(len(accepted)), tails
     run, stop = _next(~accepted) - place, _next(stops, FAR)
     reach = np.minimum(np.minimum(run, stop - place + 1), place[::-1])
-    return Path(run, stop, reach, tails[0], tails[1], budget)
+    if accepted[-1] and low[-1] != FAR:  # what is drafted behind a cut text may end with its first token
+        low = np.append(low[:-1], 0)
+    return Path(run, stop, reach, low, high, budget)
 
 
 def _next(here: NDArray[np.bool_], otherwise: int | None = None) -> Ints:
@@ -89,7 +95,7 @@ def walk_constant(path: Path, limit: int) -> Walk:
     unstopped = stop > starts + run  # drafting goes on after the wrong token
     low = np.minimum(room, np.where(unstopped, run + 1 + path.tail_low[wrong], stop - starts + 1))
     high = np.minimum(room, np.where(unstopped, run + 1 + path.tail_high[wrong], stop - starts + 1))
-    return Walk(starts, high, accepted[starts], high > run, low, limit)
+    return Walk(starts, high, accepted[starts], (high > run) & (starts + run < length), low, limit)
 
 
 def _follow(following: Ints) -> Ints:
@@ -118,7 +124,7 @@ def walk_heuristic(path: Path, limit: int) -> Walk:
             wrong = min(at + run[at], length - 1)
             low, high = min(room, run[at] + 1 + tail_low[wrong]), min(room, run[at] + 1 + tail_high[wrong])
         accepted = min(run[at], high, length - 1 - at)
-        rows.append((at, high, accepted, high > run[at], low))
+        rows.append((at, high, accepted, high > run[at] < length - at, low))
         limit = limit + 2 if accepted == high else max(1, limit - 1)
         at += accepted + 1
     start, drafted, accepted_all, rejected, low_all = (np.array(column) for column in zip(*rows, strict=True))

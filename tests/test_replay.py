@@ -173,7 +173,7 @@ def test_closed_form_for_constant_traces(length, gamma):
 def test_expectation_of_a_certain_text_is_its_walk(accept, gamma):
     certain = np.asarray(accept, dtype=np.float64)
     stops = np.zeros(len(accept), dtype=np.bool_)
-    expected = expected_constant(Chances(certain, stops, np.zeros(len(accept)), len(accept)), gamma)
+    expected = expected_constant(Chances(certain, stops, np.zeros(len(accept)), len(accept), unsure=False), gamma)
     walked = replay(accept, FixedGamma(gamma))
     for name in ("rounds", "drafted", "accepted", "rejected", "drafted_low"):
         assert getattr(expected, name) == pytest.approx(getattr(walked, name))

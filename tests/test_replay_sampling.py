@@ -1,77 +1,65 @@
 """Expected rounds under sampling against the unmodified library: paired, each run against the replay of its own text.
 
-p and q are what the library really samples from: the very processor lists it built are recorded and
-applied again to a teacher-forced pass. In 5.24 the draft's list holds temperature, top-k and top-p
-twice, the repetition penalty once; a replay that applies them once is caught here (the last test).
-Seeds are fixed and differ between the cases, so that their z values are independent.
+The whole chain is tested: a real assisted `generate`, the trace of what it wrote as the worker records it, and the replay.
+In 5.24 the draft's list holds temperature, top-k and top-p twice, the repetition penalty once; a replay that applies them
+once is caught here. Seeds are fixed and differ between the cases, so that their z values are independent.
 """
 
 from functools import cache
 from math import erfc, exp, gamma, sqrt
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
-from core.policies import Confidence, Drafting, FixedGamma, Heuristic
-from core.replay import Rounds, replay
-from tests.test_replay_library import Sizes, configure
+from core.decoding import Decoding
+from core.policies import Confidence, Drafting, FixedGamma, Heuristic, Plain, Policy, PromptLookup
+from core.replay import replay_prompt, rounds_of
+from core.trace import PromptTrace
+from core.worker.generate import run_policy
+from core.worker.models import Pair, greedy_config
+from core.worker.tracing import trace
+from tests.models import TEXTS, tokenizer_of
 
-VOCABULARY, PROMPT, TOKENS = 128, 6, 14
+VOCABULARY, PROMPT, TOKENS = 128, 6, 12
 EOS = VOCABULARY - 1
-RUNS, LIMIT, RARE = 100, 4.5, 1e-4
+RUNS, LIMIT, RARE = 64, 4.5, 1e-4
 
-SETTINGS = {
-    "T 0.5": {"temperature": 0.5, "top_k": 0},
-    "T 0.7, top-p 0.9, top-k 50": {"temperature": 0.7, "top_p": 0.9, "top_k": 50},
-    "T 1.0": {"temperature": 1.0, "top_k": 0},
-    "T 1.0, repetition penalty 1.3": {"temperature": 1.0, "top_k": 0, "repetition_penalty": 1.3},
+FIXED, UNSURE = FixedGamma(4), Confidence(0.4, 6)
+MIXED = Decoding(sample=True, temperature=0.7, top_p=0.9, top_k=50)
+CASES: dict[str, tuple[Decoding, Drafting]] = {
+    "T 0.5": (Decoding(sample=True, temperature=0.5), FIXED),
+    "T 0.5, confidence": (Decoding(sample=True, temperature=0.5), UNSURE),
+    "T 0.7, top-p 0.9, top-k 50": (MIXED, FIXED),
+    "T 0.7, top-p 0.9, top-k 50, confidence": (MIXED, UNSURE),
+    "T 1.0": (Decoding(sample=True), FIXED),
+    "T 1.3, top-k 20, confidence": (Decoding(sample=True, temperature=1.3, top_k=20), Confidence(0.2, 6)),
+    "T 1.0, repetition penalty 1.3": (Decoding(sample=True, repetition_penalty=1.3), FIXED),
+    "T 0.7, repetition penalty 1.3, top-p 0.8, confidence": (
+        Decoding(sample=True, temperature=0.7, repetition_penalty=1.3, top_p=0.8),
+        UNSURE,
+    ),
+    "T 0.5, warpers once": (Decoding(sample=True, temperature=0.5, warpers_once=True), FIXED),
+    "T 0.7, top-p 0.9, draft at 1.0": (Decoding(sample=True, temperature=0.7, top_p=0.9, draft_temperature=1.0), UNSURE),
+    "T 1.0, draft at 0.6": (Decoding(sample=True, draft_temperature=0.6), FIXED),
+    "T 0.7, heuristic": (Decoding(sample=True, temperature=0.7), Heuristic(4, persistent=False)),
+    "T 1.0, heuristic with confidence": (Decoding(sample=True), Heuristic(4, persistent=False, threshold=0.4)),
 }
-POLICIES = {"fixed": FixedGamma(4), "confidence": Confidence(0.4, 6)}
-CASES: dict[str, tuple[dict[str, float], Drafting]] = {
-    f"{warped}, {name}": (settings, policy) for warped, settings in SETTINGS.items() for name, policy in POLICIES.items()
-} | {"T 0.7, heuristic": ({"temperature": 0.7, "top_k": 0}, Heuristic(4, persistent=False))}
-Rows = NDArray[np.float64]
 
 
-class Sampled(NamedTuple):
-    """One assisted run: its rounds and drafted tokens, its answer (N,), and what was sampled from (N, V): target, draft.
-
-    q_once: the draft under the target's list, which is what one would take it to use.
-    """
+class Run(NamedTuple):
+    """One assisted run: its rounds and drafted tokens, and the trace of its text."""
 
     seed: int
     rounds: int
     drafted: int
-    answer: NDArray[np.int64]
-    p: Rows
-    q: Rows
-    q_once: Rows
-
-
-class Lists:
-    """The processor lists that a model builds inside, in order: one per call of its `generate`."""
-
-    def __init__(self, model):
-        self.model, self.built, self.original = model, [], model._get_logits_processor
-
-    def __enter__(self):
-        def build(*given, **named):
-            self.built.append(self.original(*given, **named))
-            return self.built[-1]
-
-        self.model._get_logits_processor = build
-        return self
-
-    def __exit__(self, *_):
-        del self.model._get_logits_processor
+    trace: PromptTrace
 
 
 @pytest.fixture(scope="module")
-def pair():
+def pair() -> Pair:
     """A random model, and the same with noise on its weights."""
     torch.set_num_threads(1)
     torch.manual_seed(3)
@@ -83,7 +71,9 @@ def pair():
     with torch.no_grad():
         for weight in draft.parameters():
             weight.add_(torch.randn_like(weight) * 0.04)
-    return target, draft
+    for model in (target, draft):
+        model.generation_config = greedy_config((EOS,))
+    return Pair(target, draft, tokenizer_of(list(TEXTS)), (EOS,), None, torch.device("cpu"))
 
 
 @pytest.fixture(scope="module")
@@ -91,51 +81,25 @@ def runs(pair):
     """The runs of a case, made when first asked for."""
 
     @cache
-    def of(case: str) -> list[Sampled]:
+    def of(case: str) -> list[Run]:
         first = 1000 * list(CASES).index(case)
-        return [sample(pair, *CASES[case], seed) for seed in range(first, first + RUNS)]
+        return [run(pair, *CASES[case], seed) for seed in range(first, first + RUNS)]
 
     return of
 
 
-def sample(pair, settings, policy: Drafting, seed: int) -> Sampled:
-    target, draft = pair
-    config = GenerationConfig(max_new_tokens=TOKENS, do_sample=True, eos_token_id=EOS, pad_token_id=EOS, **settings)
-    ids = torch.randint(0, EOS, (1, PROMPT), generator=torch.Generator().manual_seed(seed))
-    configure(draft, policy)
-    streamer = Sizes(draft)
-    torch.manual_seed(seed)
-    with Lists(target) as targets, Lists(draft) as drafts:
-        text = target.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config, assistant_model=draft, streamer=streamer)[0]
-    streamer.hook.remove()
-    p = sampled_from(target, targets.built[0], text)
-    q, q_once = (sampled_from(draft, lists.built[0], text) for lists in (drafts, targets))
-    return Sampled(seed, len(streamer.sizes) - 1, sum(streamer.drafted[1:]), text[PROMPT:].numpy(), p, q, q_once)
+def prompt_of(seed: int) -> torch.Tensor:
+    return torch.randint(0, EOS, (1, PROMPT), generator=torch.Generator().manual_seed(seed))
 
 
-@torch.no_grad()
-def sampled_from(model, processors, text) -> Rows:
-    """(N, V) what is sampled from at each answer position."""
-    scores = model(text[None]).logits[0, PROMPT - 1 : -1].float()
-    rows = [processors(text[None, : PROMPT + at], scores[at : at + 1]) for at in range(len(scores))]
-    return torch.cat(rows).double().softmax(-1).numpy()
-
-
-def expected(run: Sampled, policy: Drafting, q: Rows) -> Rounds:
-    """The replay of the run's text for a draft that samples from `q` (N, V)."""
-    at = np.arange(len(run.answer)), run.answer
-    excess = np.maximum(q - run.p, 0)
-    unsure = np.where(q < policy.threshold, excess, 0).sum(-1) / np.maximum(excess.sum(-1), 1e-300)
-    return replay(
-        np.minimum(1, q[at] / np.maximum(run.p[at], 1e-12)),
-        policy,
-        budget=TOKENS,
-        ended="eos" if run.answer[-1] == EOS else "length",
-        confidence=q[at],
-        stop_rejected=unsure,
-        samples=100,
-        seed=run.seed,
-    )
+def run(pair: Pair, decoding: Decoding, policy: Drafting, seed: int) -> Run:
+    prompt, passes = prompt_of(seed), []
+    hook = pair.draft.register_forward_hook(lambda *_: passes.append(1))
+    try:
+        timed = run_policy(pair, prompt, policy, TOKENS, decoding, seed)
+    finally:
+        hook.remove()
+    return Run(seed, len(timed.rounds), len(passes), trace(pair, prompt, timed.tokens, TOKENS, decoding))
 
 
 def z_of(differences: list[float]) -> float:
@@ -143,15 +107,15 @@ def z_of(differences: list[float]) -> float:
     return float(np.mean(differences) / (np.std(differences, ddof=1) / sqrt(len(differences))))
 
 
-def z_of_rounds(runs, case: str, drafted_from: Literal["q", "q_once"] = "q") -> float:
+def z_of_rounds(runs, case: str) -> float:
     """Real rounds minus expected ones."""
-    return z_of([run.rounds - expected(run, CASES[case][1], getattr(run, drafted_from)).rounds for run in runs(case)])
+    return z_of([each.rounds - replay_prompt(each.trace, CASES[case][1]).rounds for each in runs(case)])
 
 
-def chi_square_tail(z: list[float]) -> float:
-    """The probability of more than the sum of these squares by chance; Abramowitz and Stegun 26.4.4 and 26.4.5."""
-    half, odd = float(np.square(z).sum()) / 2, len(z) % 2
-    terms = [half**power * exp(-half) / gamma(power + 1) for power in np.arange(odd / 2, len(z) / 2)]
+def chi_square_tail(total: float, degrees: int) -> float:
+    """The probability of more than `total` by chance; Abramowitz and Stegun 26.4.4 and 26.4.5."""
+    half, odd = total / 2, degrees % 2
+    terms = [half**power * exp(-half) / gamma(power + 1) for power in np.arange(odd / 2, degrees / 2)]
     return odd * erfc(sqrt(half)) + sum(terms)
 
 
@@ -160,35 +124,95 @@ def test_real_rounds_are_the_expected_ones_on_average(runs, case):
     assert abs(z_of_rounds(runs, case)) < LIMIT
 
 
+def test_all_cases_together_are_no_further_off_than_chance(runs):
+    assert chi_square_tail(sum(z_of_rounds(runs, case) ** 2 for case in CASES), len(CASES)) > RARE
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_written_could_be_written(runs, case):
     """A pass over the whole text may round a token out of the nucleus that was in it; more than a few mean a wrong list."""
-    chances = np.concatenate([run.p[np.arange(len(run.answer)), run.answer] for run in runs(case)])
-    assert np.mean(chances == 0) < 0.005
+    found = [each.trace.sampled for each in runs(case)]
+    assert sum(each.clamped for each in found) < 0.005 * sum(len(each.p) for each in found)
+    assert all((each.p > 0).all() for each in found)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_drafted_tokens_lie_within_the_bounds_on_average(runs, case):
     """With a threshold it is unknown what the draft writes after a token that gets rejected; without one the bounds are equal."""
     policy = CASES[case][1]
-    pairs = [(run.drafted, expected(run, policy, run.q)) for run in runs(case)]
-    assert z_of([drafted - rounds.drafted for drafted, rounds in pairs]) < LIMIT
-    assert z_of([drafted - rounds.drafted_low for drafted, rounds in pairs]) > -LIMIT
-    if not policy.threshold:
+    pairs = [(each.drafted, replay_prompt(each.trace, policy)) for each in runs(case)]
+    if policy.threshold:
+        assert z_of([drafted - rounds.drafted for drafted, rounds in pairs]) < LIMIT
+        assert z_of([drafted - rounds.drafted_low for drafted, rounds in pairs]) > -LIMIT
+    else:
+        assert abs(z_of([drafted - rounds.drafted for drafted, rounds in pairs])) < LIMIT
         assert all(rounds.drafted_low == pytest.approx(rounds.drafted) for _, rounds in pairs)
 
 
-def test_all_cases_together_are_no_further_off_than_chance(runs):
-    assert chi_square_tail([z_of_rounds(runs, case) for case in CASES]) > RARE
+def test_the_same_processors_on_both_sides_would_be_noticed(pair, runs):
+    """The trap: temperature, top-k and top-p act twice on the draft. A replay that applies them once fails the limit."""
+    once = Decoding(sample=True, temperature=0.5, warpers_once=True)
+    right, wrong = [], []
+    for case in ("T 0.5", "T 0.5, confidence"):
+        for each in runs(case):
+            found = trace(pair, prompt_of(each.seed), each.trace.answer, TOKENS, once)
+            right.append(each.rounds - replay_prompt(each.trace, CASES[case][1]).rounds)
+            wrong.append(each.rounds - replay_prompt(found, CASES[case][1]).rounds)
+    assert abs(z_of(right)) < LIMIT < abs(z_of(wrong))
 
 
-def test_the_same_processors_on_both_sides_would_be_noticed(runs):
-    """The trap: temperature, top-k and top-p act twice on the draft. A replay that applies them once fails both limits."""
-    assert abs(z_of_rounds(runs, "T 0.5, fixed", "q_once")) > LIMIT
-    assert chi_square_tail([z_of_rounds(runs, case, "q_once") for case in CASES]) < RARE
+def test_alpha_by_overlap_is_alpha_by_text_and_scatters_less(runs):
+    every = [each.trace for case in CASES for each in runs(case)]
+    by_text, by_overlap = (np.array([value for one in every for value in pick(one)]) for pick in (lambda t: t.accept, lambda t: t.sampled.overlap))
+    assert abs(z_of(list(by_text - by_overlap))) < LIMIT
+    assert by_overlap.std() < by_text.std()
+
+
+LOOKED_UP: dict[str, Decoding] = {
+    "T 0.7": Decoding(sample=True, temperature=0.7),
+    "top-p 0.6": Decoding(sample=True, temperature=0.3, top_p=0.6),
+    "top-k 5, penalty below 1": Decoding(sample=True, temperature=0.3, top_k=60, repetition_penalty=0.7),
+    "top-p, penalty above 1": Decoding(sample=True, temperature=0.3, top_p=0.9, repetition_penalty=1.02),
+    "greedy, penalty": Decoding(repetition_penalty=1.02),
+}
+
+
+@pytest.mark.parametrize("name", LOOKED_UP)
+@pytest.mark.parametrize("policy", [PromptLookup(3, 1), PromptLookup(10, 2)], ids=str)
+def test_prompt_lookup_is_replayed_exactly_for_what_was_drawn(pair, name, policy: Policy):
+    """The text settles its rounds, also where the processors forbid candidates."""
+    proposed = 0
+    for seed in range(4):
+        prompt = torch.tensor([[7, 8, 9, 10, 11, 12] * 3]) + seed
+        timed = run_policy(pair, prompt, policy, 30, LOOKED_UP[name], seed)
+        found = trace(pair, prompt, timed.tokens, 30, LOOKED_UP[name])
+        rounds = replay_prompt(found, policy)
+        assert (rounds.rounds, rounds.drafted_low) == (len(timed.rounds), rounds.drafted)
+        assert rounds.passed.tolist() == [sum(size > k for size in timed.rounds) for k in range(1, len(rounds.passed) + 1)]
+        proposed += rounds.drafted
+    assert proposed > 0
+
+
+def test_greedy_with_a_repetition_penalty_is_replayed_round_by_round(pair):
+    decoding = Decoding(repetition_penalty=1.3)
+    accepted = 0
+    for seed in range(4):
+        prompt = prompt_of(seed)
+        found = trace(pair, prompt, run_policy(pair, prompt, Plain(), 30, decoding).tokens, 30, decoding)
+        for policy in (FixedGamma(3), UNSURE, Heuristic(5, persistent=False, threshold=0.4)):
+            passes: list[int] = []
+            hook = pair.draft.register_forward_hook(lambda *_, seen=passes: seen.append(1))
+            timed = run_policy(pair, prompt, policy, 30, decoding)
+            hook.remove()
+            rounds = rounds_of(found, policy)
+            assert timed.tokens.tolist() == found.answer.tolist()
+            assert [each.emitted for each in rounds] == list(timed.rounds)
+            assert sum(each.drafted for each in rounds) == sum(each.drafted_low for each in rounds) == len(passes)
+            accepted += sum(each.accepted for each in rounds)
+    assert accepted > 0
 
 
 def test_the_chi_square_tail_is_that_of_the_tables():
     """The 99.99 % points of 8 and 9 degrees of freedom."""
-    assert chi_square_tail([sqrt(31.828), *[0.0] * 7]) == pytest.approx(RARE, rel=1e-3)
-    assert chi_square_tail([sqrt(33.720), *[0.0] * 8]) == pytest.approx(RARE, rel=1e-3)
+    assert chi_square_tail(31.828, 8) == pytest.approx(RARE, rel=1e-3)
+    assert chi_square_tail(33.720, 9) == pytest.approx(RARE, rel=1e-3)

@@ -1,13 +1,14 @@
 """Traces as bytes: what is packed comes out, and damaged bytes give a sentence."""
 
 import dataclasses
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from core.errors import StoreError
-from core.trace import PromptTrace
+from core.trace import PromptTrace, Sampled
 from core.trace_file import pack_traces, unpack_traces
 from tests.supplies import random_trace
 
@@ -52,3 +53,41 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "evil.npz", length=np.array([{}], dtype=object))
     with pytest.raises(StoreError, match="damaged"):
         unpack_traces((tmp_path / "evil.npz").read_bytes())
+
+
+def sampled(trace: PromptTrace, seed: int, thresholds: tuple[float, ...] = (0.0, 0.1, 0.7)) -> PromptTrace:
+    rng, tokens = np.random.default_rng(seed), len(trace.answer)
+    p, overlap, *stops = rng.random((2 + len(thresholds), tokens), dtype=np.float32)
+    found = Sampled(p, overlap, dict(zip(thresholds, stops, strict=True)), rng.random(tokens) < 0.5, seed)
+    return dataclasses.replace(trace, sampled=found, ended="stop")
+
+
+def test_sampled_traces_survive_beside_greedy_ones() -> None:
+    traces = [sampled(random_trace(0), 5), random_trace(1), sampled(random_trace(2, tokens=3), 6, ()), sampled(random_trace(3), 7, (0.4,))]
+    back = unpack_traces(pack_traces(traces))
+    assert all(map(same, back, traces))
+    assert [trace.ended for trace in back] == ["stop", "eos", "stop", "stop"]
+    assert back[0].sampled is not None
+    assert (back[0].sampled.p.dtype, back[0].sampled.greedy_hit.dtype, back[0].sampled.stop_rejected[0.7].dtype) == (np.float32, np.bool_, np.float32)
+
+
+def test_a_file_from_before_sampling_is_read_as_greedy() -> None:
+    with np.load(io.BytesIO(pack_traces([random_trace(0), random_trace(1)]))) as file:
+        old = {
+            name: file[name] for name in file.files if name not in ("stop", "thresholds", "clamped", "p", "overlap", "greedy_hit", "stop_rejected")
+        }
+    assert len(old) == 18
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **old)
+    assert all(map(same, unpack_traces(buffer.getvalue()), [random_trace(0), random_trace(1)]))
+
+
+@pytest.mark.parametrize("name", ["p", "overlap", "stop_rejected", "clamped", "thresholds"])
+def test_sampled_values_of_another_length_are_refused(name: str) -> None:
+    with np.load(io.BytesIO(pack_traces([sampled(random_trace(0), 5)]))) as file:
+        arrays = {key: file[key] for key in file.files}
+    arrays[name] = arrays[name][:-1]
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    with pytest.raises(StoreError, match="damaged"):
+        unpack_traces(buffer.getvalue())

@@ -101,7 +101,7 @@ def timed_generate(
     """Call the target's `generate` with a clock as its streamer; `how` chooses the kind of assistance."""
     clock = RoundClock()
     keeper = Keeper(pair.target, decoding.sample) if keep else None
-    how |= _kept(pair, decoding, keeper) if keeper else arguments(pair.target, decoding)
+    how |= kept_arguments(pair, decoding, keeper) if keeper else arguments(pair.target, decoding)
     if decoding.sample:
         torch.manual_seed(seed)
     synchronise(pair.device)
@@ -118,7 +118,7 @@ def timed_generate(
     return Timed(tokens, tuple(clock.rounds), total_s, first_s, None if p is None else p[0])
 
 
-def _kept(pair: Pair, decoding: Decoding, keeper: Keeper) -> dict[str, Any]:
+def kept_arguments(pair: Pair, decoding: Decoding, keeper: Keeper) -> dict[str, Any]:
     """Arguments with the keeper behind all warpers; passed from outside they act in the same order as those of the config."""
     how = arguments(pair.target, decoding.model_copy(update={"warpers_once": decoding.sample}))
     return {**how, "logits_processor": [*how.get("logits_processor", []), keeper]}
