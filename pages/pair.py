@@ -1,5 +1,7 @@
 """Pair: does each draft fit the target, in which engine, and what is it likely to cost, before anything is downloaded."""
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from core.candidates import Setting, View, gather, read_again
@@ -68,17 +70,19 @@ def body(view: View, setting: Setting) -> None:
             pair_chart.expected(view.drafts, setting.device.name)
         looked_at = pair_engines.show(view) or view.drafts[0]
     pair_measure.button(view)
-    with st.expander("All figures as a table", icon=":material/table:"):
-        pair_table.table(view)
-    with st.expander("Four questions, answered for this pair", icon=":material/account_tree:"):
-        pair_flow.show(view, looked_at, setting)
-    with st.expander("More drafts to try", icon=":material/family_history:"):
-        if not pair_begin.suggestions(view, setting):
-            look.note("No other draft of this family is known here. Search the Hub for one with the same tokenizer.")
-    with st.expander("If nothing fits, or nothing pays", icon=":material/alt_route:"):
-        pair_more.show(view)
-    with st.expander("What was read, and when", icon=":material/history:"):
-        pair_why.origins(view, again)
+    folded("All figures as a table", "table", lambda: pair_table.table(view))
+    folded("Four questions, answered for this pair", "account_tree", lambda: pair_flow.show(view, looked_at, setting))
+    folded("More drafts to try", "family_history", lambda: pair_begin.more(view, setting))
+    folded("If nothing fits, or nothing pays", "alt_route", lambda: pair_more.show(view))
+    folded("What was read, and when", "history", lambda: pair_why.origins(view, again))
+
+
+def folded(label: str, icon: str, draw: Callable[[], None]) -> None:
+    """A part that is drawn only when it is looked at."""
+    part = st.expander(label, icon=f":material/{icon}:", on_change="rerun", key=f"folded_{icon}")
+    if part.open:
+        with part:
+            draw()
 
 
 def again(model: str) -> None:

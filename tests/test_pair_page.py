@@ -3,8 +3,10 @@
 import datetime
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import demo
@@ -16,7 +18,7 @@ from core.store import Store
 from core.ui import desk, pair_device, pair_pick, pair_smoke
 from tests import pair_models, synthetic
 from tests.apps import metric, ok, texts
-from tests.test_page_states import check_no_markup
+from tests.test_page_states import GITHUB
 
 REFUSED = "folder:permuted"
 
@@ -30,14 +32,19 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def asked(models: Path) -> Iterator[Planner]:
-    made = Planner(Settings(data=models / "data", model_roots=[models / "models"]))
-    yield made
-    made.close()
+    """A planner whose processes never call the Hub."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        made = Planner(Settings(data=models / "data", model_roots=[models / "models"]))
+        yield made
+        made.close()
 
 
 @pytest.fixture
 def planner(asked: Planner, models: Path, app_site: None, monkeypatch: pytest.MonkeyPatch) -> Planner:
-    """The pages over this planner and its models; offline, so that no test calls the Hub."""
+    """The pages over this planner and its models; all that is folded begins open, because AppTest cannot open it."""
+    expander = st.expander
+    monkeypatch.setattr(st, "expander", lambda label, **how: expander(label, expanded=True, **how))
     monkeypatch.setattr(desk, "planner", lambda: asked)
     monkeypatch.setattr(desk, "settings", lambda: Settings(data=models / "data", model_roots=[models / "models"]))
     return asked
@@ -63,7 +70,7 @@ def press(app: AppTest, label: str) -> AppTest:
     return ok(app.run())
 
 
-def figures(app: AppTest) -> dict[str, dict[str, object]]:
+def figures(app: AppTest) -> dict[str, dict[str, Any]]:
     table = next(frame.value for frame in app.dataframe if "Share of target, %" in frame.value)
     return {row["Model"]: row for row in table.to_dict("records")}
 
@@ -186,7 +193,12 @@ def test_the_seventh_draft_is_left_out_and_said(planner: Planner):
 def test_names_full_of_markup_stay_text(planner: Planner):
     hostile = ("<b>x</b>", "![x](http://host/a.png)", f"folder:{pair_models.HOSTILE}", "`\n# y", "a" * 500)
     app = open_pair(planner, "demo:target", *hostile)
-    check_no_markup(app)
+    tokens = [token for block in [*app.markdown, *app.error, *app.title] for token in GITHUB.parse(str(block.value))]
+    inner = [child for token in tokens for child in token.children or []]
+    assert not {child.type for child in inner} & {"image", "html_inline"}
+    assert not {token.type for token in tokens} & {"heading_open", "html_block", "code_block", "fence"}
+    links = [str(child.attrGet("href")) for child in inner if child.type == "link_open"]
+    assert [link for link in links if not link.startswith("https://github.com/")] == [], "only the engines' own sources"
     assert "'<b>x</b>' is no Hub id" in texts(app).replace("\\", "")
     assert pair_models.HOSTILE in texts(app).replace("\\", "")
 
@@ -198,8 +210,7 @@ def test_a_target_that_cannot_be_used_is_the_headline(planner: Planner):
     assert not app.metric
 
 
-def test_without_the_hub_a_known_family_still_has_sizes_and_costs(planner: Planner, monkeypatch: pytest.MonkeyPatch):
-    """The planner's processes are offline, as `HF_HUB_OFFLINE` makes them; what is built in is said to be so."""
+def test_without_the_hub_a_known_family_still_has_sizes_and_costs(planner: Planner):
     app = open_pair(planner, "Qwen/Qwen3-8B", "Qwen/Qwen3-0.6B", on="H100 SXM")
     assert app.title[0].value == "Qwen3\\-8B could not be read: sizes and costs only"
     assert "From the table of families that is built in" in texts(app)

@@ -39,6 +39,12 @@ def without_drafts(view: View, setting: Setting) -> None:
         )
 
 
+def more(view: View, setting: Setting) -> None:
+    """Further drafts of the target's family."""
+    if not suggestions(view, setting):
+        look.note("No other draft of this family is known here. Search the Hub for one with the same tokenizer.")
+
+
 def suggestions(view: View, setting: Setting) -> bool:
     """Drafts worth trying that are not chosen yet, each with its reason and a button; whether there are any."""
     chosen = {draft.model.address for draft in view.drafts}
