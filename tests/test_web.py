@@ -31,7 +31,19 @@ print(int(peak_kb) // 1024)
 
 
 @pytest.mark.parametrize(
-    "page", ["app.py", "pages/start.py", "pages/measure.py", "pages/gamma.py", "pages/gamma.py run=example", "pages/measure.py run=example"]
+    "page",
+    [
+        "app.py",
+        "pages/start.py",
+        "pages/pair.py",
+        "pages/pair.py target=demo:target",
+        "pages/measure.py",
+        "pages/measure.py run=example",
+        "pages/gamma.py",
+        "pages/gamma.py run=example",
+        "pages/memory_cost.py",
+        "pages/memory_cost.py run=example",
+    ],
 )
 def test_page_runs_without_torch_and_in_little_memory(page: str, tmp_path: Path):
     environment = os.environ | {"DRAFTGAUGE_DATA": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}

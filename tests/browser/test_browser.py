@@ -18,16 +18,16 @@ def width_of_content(page: Page) -> int:
     return page.evaluate("document.querySelector('[data-testid=\"stMain\"]').scrollWidth")
 
 
-@pytest.mark.parametrize("path", ["/", "/measure", "/gamma", "/measure?run={good}", "/gamma?run={good}"])
+@pytest.mark.parametrize("path", ["/", "/pair", "/measure", "/gamma", "/memory_cost", "/measure?run={good}", "/gamma?run={good}"])
 def test_cold_link_opens_the_page_with_its_navigation(page: Page, site: Site, path: str):
     visit(page, site.url + path.format(good=site.good))
-    for name in ("Start", "Measure", "Choose gamma"):
+    for name in ("Start", "Pair", "Measure", "Choose gamma", "Memory and cost"):
         expect(page.get_by_role("link", name=name, exact=False).first).to_be_visible()
     expect(page.get_by_text("Page not found")).to_have_count(0)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("path", ["/", "/measure?run={bad}", "/gamma?run={good}"])
+@pytest.mark.parametrize("path", ["/", "/pair", "/measure?run={bad}", "/gamma?run={good}", "/memory_cost"])
 def test_nothing_runs_over_the_edge_at_400_pixels(page: Page, site: Site, path: str, theme: str):
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     page.set_viewport_size({"width": 400, "height": 900})
