@@ -45,6 +45,9 @@ TASKS = {
     "search": Task("core.plan.search:search", 20, good_for_s=3_600),
     "compare": Task("core.plan.vocabulary:compare_stored", 30),
     "profile": Task("core.plan.cache_profile:profile", 60, heavy=True),
+    "import_prompts": Task("core.plan.import_prompts:import_prompts", 60),
+    "prompt_tokens": Task("core.plan.prompt_tokens:prompt_tokens", 120, heavy=True, good_for_s=86_400),
+    "prompt_preview": Task("core.plan.prompt_tokens:prompt_preview", 120, heavy=True, good_for_s=86_400),
     "prices": Task("core.plan.price_refresh:refresh", 60, good_for_s=3_600),
 }
 

@@ -1,103 +1,148 @@
-"""Pasted text to prompts.
+"""Prompts: what can be measured, what is refused and why, and how many are taken.
 
-Three ways to write them, told apart by the text itself: prompts of several lines separated by a
-line that holds only `---`; JSON Lines (the first line is an object) with a "prompt" and, if
-wanted, a "label"; or else one prompt per line. A prompt's own spaces are kept; lines before and after it that are empty are not.
+Whatever cannot be used is named by its place with the reason, and the rest is kept as it is, markup included. More than
+can be measured is sampled at random, because the first of a log are not like the rest. Sizes in bytes of UTF-8. Source of
+the sampling: Vitter (1985), https://doi.org/10.1145/3147.3165, algorithm R. Not covered: reading them (`core.prompt_text`,
+`core.prompt_files`) and their tokens (`core.prompt_rows`).
 """
 
-import json
-from collections.abc import Sequence
-from typing import Any, cast
+import random
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any, Literal, NamedTuple
 
 from core.errors import InvalidInput
-from core.runs import Prompt
+from core.runs import Message, Prompt, Record
 
 MOST_PROMPTS = 500
 MOST_BYTES = 1_000_000
+MOST_NAMED = 20
+"""Refusals that are kept one by one; the rest is counted."""
 LONGEST_LABEL = 60
-SEPARATOR = "---"
-HOW_TO_WRITE = f'Write {{"prompt": "...", "label": "..."}} in each line, or separate prompts by lines of {SEPARATOR} to use them as they are.'
+
+Shape = Literal["lines", "paragraphs", "separated"]
+"""How text without any format holds its prompts: one per line, between empty lines, or between lines of `---`."""
 
 
-def parse(text: str) -> list[Prompt]:
-    """The prompts in `text`. Raises InvalidInput, which names the line, when they cannot be used."""
-    _check_size(len(text.encode(errors="surrogatepass")))
-    lines = text.replace("\r\n", "\n").removeprefix("\ufeff").split("\n")
-    if any(line.strip() == SEPARATOR for line in lines):
-        prompts = _blocks(lines)
-    elif _is_json_lines(lines):
-        prompts = [_from_json(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    else:
-        prompts = [Prompt(text=line) for line in lines if line.strip()]
-    check(prompts)
-    return prompts
+class Found(NamedTuple):
+    """What stands at a place in the source: text, its label, the turns (role, content) of a chat; or why it cannot be used.
+
+    Light, because a file may hold millions of them and few are taken.
+    """
+
+    number: int
+    text: str = ""
+    label: str = ""
+    turns: tuple[tuple[str, str], ...] = ()
+    why: str = ""
+
+
+class Refused(Record):
+    """What was left out: where it stands, and why it cannot be used."""
+
+    where: str
+    why: str
+
+
+class Reading(Record):
+    """What was found in a source. found: usable prompts there, of which `prompts` were taken. refused: the first of `refused_count`.
+
+    notes: sentences about how it was read. columns: those of a CSV; prompt_column and label_column: the ones used, "" for none.
+    shape: how text without a format was read.
+    """
+
+    prompts: tuple[Prompt, ...] = ()
+    found: int = 0
+    refused: tuple[Refused, ...] = ()
+    refused_count: int = 0
+    notes: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    prompt_column: str = ""
+    label_column: str = ""
+    shape: Shape | None = None
 
 
 def check(prompts: Sequence[Prompt]) -> None:
-    """Raise InvalidInput unless there are between 1 and 500 prompts, none empty, of at most 1 MB together."""
+    """Raise InvalidInput unless there are between 1 and 500 prompts, each usable, of at most 1 MB together."""
     if not prompts:
         raise InvalidInput("There are no prompts. Paste at least one; eight or more give an interval for traffic like yours.")
     if len(prompts) > MOST_PROMPTS:
-        raise InvalidInput(f"{len(prompts)} prompts are too many. Keep at most {MOST_PROMPTS}, a random sample of your traffic.")
+        raise InvalidInput(f"{len(prompts):,} prompts are too many. Keep at most {MOST_PROMPTS}, a random sample of your traffic.")
     for number, prompt in enumerate(prompts, 1):
-        if not prompt.text.strip():
-            raise InvalidInput(f"Prompt {number} is empty. Write something or remove it.")
-    _check_size(sum(len(prompt.text.encode(errors="surrogatepass")) for prompt in prompts))
-
-
-def _check_size(size_bytes: int) -> None:
-    if size_bytes > MOST_BYTES:
+        why = _flaw(prompt.text, [turn.content for turn in prompt.messages])
+        if why:
+            raise InvalidInput(f"Prompt {number} {why}. Change it or leave it out.")
+    total_bytes = sum(map(size_bytes, prompts))
+    if total_bytes > MOST_BYTES:
         raise InvalidInput(
-            f"The prompts are {size_bytes / 1e6:.2f} MB together. Keep at most {MOST_BYTES / 1e6:.0f} MB, a random sample of your traffic."
+            f"The prompts are {total_bytes / 1e6:.2f} MB together. Keep at most {MOST_BYTES / 1e6:.0f} MB, a random sample of your traffic."
         )
 
 
-def _blocks(lines: Sequence[str]) -> list[Prompt]:
-    """Prompts between separators; one empty block at the start or the end of the text is no prompt."""
-    blocks: list[tuple[int, list[str]]] = [(1, [])]
-    for number, line in enumerate(lines, 1):
-        if line.strip() == SEPARATOR:
-            blocks.append((number + 1, []))
-        else:
-            blocks[-1][1].append(line)
-    if not _written(blocks[0]):
-        del blocks[0]
-    if blocks and not _written(blocks[-1]):
-        del blocks[-1]
-    return [_block(*block) for block in blocks]
+def size_bytes(prompt: Prompt) -> int:
+    """Bytes of everything the model may read of a prompt."""
+    return _size(prompt.text, [turn.content for turn in prompt.messages])
 
 
-def _written(block: tuple[int, list[str]]) -> bool:
-    return any(line.strip() for line in block[1])
+def collect(found: Iterable[Found], unit: str = "line", **about: Any) -> Reading:
+    """A Reading of what was found; when it is too much, a random sample of it (always the same one), in its own order.
+
+    unit: what the numbers count. about: further fields of the Reading.
+    """
+    drawn, kept, reservoir = random.Random(0), 0, list[tuple[int, Found]]()
+    refused: list[Refused] = []
+    refused_count = 0
+    for one in found:
+        why = one.why or _flaw(one.text, [content for _, content in one.turns])
+        if why:
+            refused_count += 1
+            if refused_count <= MOST_NAMED:
+                refused.append(Refused(where=f"{unit} {one.number:,}", why=why))
+            continue
+        if len(reservoir) < MOST_PROMPTS:
+            reservoir.append((kept, one))
+        elif (place := drawn.randrange(kept + 1)) < MOST_PROMPTS:  # so that each is as likely to stay as any other (Vitter 1985, R)
+            reservoir[place] = (kept, one)
+        kept += 1
+    prompts = _fitting([_prompt(one) for _, one in sorted(reservoir)])
+    if len(prompts) < kept:
+        most = f"at most {MOST_PROMPTS} prompts of together {MOST_BYTES / 1e6:.0f} MB are measured"
+        sentence = f"{kept:,} prompts were found, and a random {len(prompts):,} of them taken: {most}. To choose them yourself, bring fewer."
+        about["notes"] = (*about.get("notes", ()), sentence)
+    return Reading(prompts=tuple(prompts), found=kept, refused=tuple(refused), refused_count=refused_count, **about)
 
 
-def _block(number: int, lines: Sequence[str]) -> Prompt:
-    text = "\n".join(lines).strip("\n")
+def _flaw(text: str, turns: Sequence[str]) -> str:
+    """Why a prompt, or one of its turns, cannot be measured; "" when it can."""
     if not text.strip():
-        raise InvalidInput(f"The prompt that begins at line {number} is empty. Write something between the two {SEPARATOR} lines, or remove one.")
-    return Prompt(text=text)
-
-
-def _is_json_lines(lines: Sequence[str]) -> bool:
-    """Whether the first line that is not empty is a JSON object; a later line that is none is then an error."""
-    first = next((line for line in lines if line.strip()), "")
+        return "is empty"
+    for part in (text, *turns):
+        if (place := part.find("\0")) >= 0:
+            return f"holds a NUL character (character {place + 1:,} of its text)"
     try:
-        return isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
-        return False
+        size = _size(text, turns)
+    except UnicodeEncodeError:
+        return "holds half of a surrogate pair, which is no character"
+    return f"has {size:,} bytes, and one prompt may have {MOST_BYTES:,}" if size > MOST_BYTES else ""
 
 
-def _from_json(number: int, line: str) -> Prompt:
-    try:
-        entry: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"Line {number} is not valid JSON ({error}). {HOW_TO_WRITE}") from error
-    fields = cast(dict[str, Any], entry) if isinstance(entry, dict) else {}
-    text, label = fields.get("prompt"), fields.get("label", "")
-    if not isinstance(text, str):
-        raise InvalidInput(f'Line {number} has no "prompt" that is text. {HOW_TO_WRITE}')
-    if not text.strip():
-        raise InvalidInput(f"The prompt in line {number} is empty. Write something or remove the line.")
-    if not isinstance(label, str) or len(label) > LONGEST_LABEL:
-        raise InvalidInput(f"The label in line {number} must be text of at most {LONGEST_LABEL} characters.")
-    return Prompt(text=text, label=label)
+def _size(text: str, turns: Sequence[str]) -> int:
+    """Bytes; the text is one of the turns where there are any. Raises UnicodeEncodeError for half a surrogate pair."""
+    return sum(map(_bytes, turns or [text]))
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _prompt(found: Found) -> Prompt:
+    return Prompt(text=found.text, label=found.label, messages=tuple(Message(role=role, content=content) for role, content in found.turns))
+
+
+def _fitting(prompts: list[Prompt]) -> list[Prompt]:
+    """All, or as many drawn at random as fit; drawing ends at the first that does not: passing over long ones would bias."""
+    if sum(map(size_bytes, prompts)) <= MOST_BYTES:
+        return prompts
+    order = random.Random(0).sample(range(len(prompts)), len(prompts))
+    totals = accumulate(size_bytes(prompts[place]) for place in order)
+    return [prompts[place] for place in sorted(place for place, total in zip(order, totals, strict=True) if total <= MOST_BYTES)]

@@ -32,11 +32,23 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Message(Record):
+    """One turn of a conversation, by its role in the chat template."""
+
+    role: str
+    content: str
+
+
 class Prompt(Record):
-    """A prompt as pasted, and the kind of traffic it stands for."""
+    """A prompt as pasted, and the kind of traffic it stands for.
+
+    text: what is shown, and what the model reads without its chat template. messages: the conversation up to and with the user's
+    turn `text`, for the chat template; empty for text that is a single turn.
+    """
 
     text: str
     label: Label = ""
+    messages: tuple[Message, ...] = ()
 
 
 class ModelRef(Record):

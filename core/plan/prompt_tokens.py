@@ -47,7 +47,7 @@ def prompt_preview(arguments: dict[str, Any], settings: Settings) -> dict[str, A
     prompt, with_template = Prompt.model_validate(arguments["prompt"]), bool(arguments.get("chat_template"))
     found = chat.ids(tokenizer, prompt, with_template)
     text = chat.written(tokenizer, prompt) if with_template else _with_special_tokens(tokenizer, prompt.text, found)
-    unknown = tokenizer.unk_token_id
+    unknown = cast("int | None", tokenizer.unk_token_id)
     return {"text": text, "tokens": len(found), "unknown": 0 if unknown is None else found.count(unknown)}
 
 
@@ -73,7 +73,7 @@ def _names(tokenizer: PreTrainedTokenizerBase, ids: Iterable[int]) -> str:
 
 def _tokenizer(arguments: dict[str, Any], settings: Settings) -> PreTrainedTokenizerBase:
     ref = resolve(str(arguments.get("model", "")), settings)
-    tokenizer = _loaded(ref, *_place(ref, settings))
+    tokenizer = _loaded(ref.name, *_place(ref, settings))
     if arguments.get("chat_template") and not tokenizer.chat_template:
         raise ModelError(f"{ref.name} has no chat template. Switch the chat template off.")
     return tokenizer
@@ -98,10 +98,10 @@ def _fetched(ref: ModelRef, settings: Settings) -> Path:
 
 
 @lru_cache(maxsize=2)
-def _loaded(ref: ModelRef, folder: Path, gguf_file: str, changed_ns: int) -> PreTrainedTokenizerBase:
+def _loaded(name: str, folder: Path, gguf_file: str, changed_ns: int) -> PreTrainedTokenizerBase:
     more = {"gguf_file": gguf_file} if gguf_file else {}
     try:
         return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False, **more))
     except Exception as error:  # the library raises whatever a damaged file makes it raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise ModelError(f"The tokenizer of {ref.name} could not be loaded ({reason}). Check its files, or choose another model.") from error
+        raise ModelError(f"The tokenizer of {name} could not be loaded ({reason}). Check its files, or choose another model.") from error

@@ -1,50 +1,43 @@
-"""Pasted prompts that survive a page change and a reload: saved in the store on change, found again by an id in the address.
+"""Prompts of one's own: paste them, upload them, choose among them. Nothing is lost on an error, a page change or a reload."""
 
-The text itself never goes into the address.
-"""
-
-import secrets
 from collections.abc import Sequence
 
 import streamlit as st
 
-from core import demo, prompts
-from core.errors import DraftgaugeError, InvalidInput
+from core import demo, prompt_text, prompts
+from core.errors import InvalidInput
+from core.prompts import Reading
 from core.runs import Prompt
-from core.ui import look, numbers
-from core.ui.desk import desk
+from core.ui import look, numbers, prompt_kept, prompt_table, prompt_upload
+from core.ui.prompt_kept import is_open
 
-TEXT, PASTED = "pasted_prompts", "pasted"
-FORMAT = 'One prompt per line, or longer prompts separated by lines of `---`, or JSON Lines with `"prompt"` and an optional `"label"`.'
+TEXT, _READ = "pasted_prompts", "_pasted_reading"
+FORMAT = (
+    'One prompt per line, or longer prompts separated by lines of `---`, or JSON Lines with `"prompt"`, `"text"` or chat `"messages"`, '
+    'and an optional `"label"`.'
+)
+
+__all__ = ["bundled", "count", "is_open", "prompt_box"]
 
 
-def is_open() -> bool:
-    """Whether the address names pasted prompts."""
-    return PASTED in st.query_params
+def prompt_box(target: str = "", context: int | None = None, max_new_tokens: int = 0, *, chat_template: bool = False) -> tuple[Prompt, ...]:
+    """Text area, upload, and the table of what they hold; the prompts that are included, none when they cannot be measured.
 
-
-def prompt_box() -> tuple[Prompt, ...]:
-    """The text area with its live count; the prompts found in it, none when it is empty or cannot be read."""
-    pasted_id = st.query_params.get(PASTED) or st.session_state.get("_pasted") or secrets.token_hex(6)
-    st.session_state["_pasted"] = pasted_id
-    store, _ = desk()
-    if TEXT not in st.session_state:
-        st.session_state[TEXT] = store.load_prompts(pasted_id) or ""
-    if st.session_state[TEXT] and st.query_params.get(PASTED) != pasted_id:
-        st.query_params[PASTED] = pasted_id
-    text = st.text_area(
-        "Prompts", height=260, key=TEXT, on_change=_save, args=(pasted_id,), label_visibility="collapsed", placeholder="Paste real traffic"
-    )
-    look.note(FORMAT)
-    if not text.strip():
+    target: address of the model whose tokens are counted, "" for none. context: `prompt_table.pair_context`.
+    """
+    _pasted_box()
+    found = _from_paste(prompt_kept.draft().pasted)
+    uploaded = prompt_upload.upload_box()
+    every = [*(found.prompts if found else ()), *(uploaded.prompts if uploaded else ())]
+    if not every:
         return ()
+    included = prompt_table.table(every, target, context, max_new_tokens, chat_template=chat_template)
     try:
-        found = prompts.parse(text)
+        prompts.check(included)
     except InvalidInput as error:
         st.error(look.plain(str(error)), icon=":material/error:")
         return ()
-    st.markdown(f"**{count(found)}**")
-    return tuple(found)
+    return included
 
 
 def bundled() -> tuple[Prompt, ...]:
@@ -59,16 +52,31 @@ def bundled() -> tuple[Prompt, ...]:
 
 def count(found: Sequence[Prompt]) -> str:
     """How many prompts, and of which labels: 12 prompts: 8 code, 4 chat."""
-    labels: dict[str, int] = {}
-    for prompt in found:
-        labels[prompt.label or "no label"] = labels.get(prompt.label or "no label", 0) + 1
-    kinds = ", ".join(f"{number} {look.plain(label)}" for label, number in labels.items())
-    return f"{numbers.counted(len(found), 'prompt')}{f': {kinds}' if set(labels) != {'no label'} else ''}"
+    return prompt_table.count(found)
 
 
-def _save(pasted_id: str) -> None:
-    try:
-        desk()[0].save_prompts(pasted_id, st.session_state[TEXT])
-    except DraftgaugeError as error:
-        st.toast(look.plain(str(error)), icon=":material/error:")
-    st.query_params[PASTED] = pasted_id
+def _pasted_box() -> None:
+    if TEXT not in st.session_state:
+        st.session_state[TEXT] = prompt_kept.draft().pasted
+    st.text_area("Prompts", height=200, key=TEXT, on_change=_save_text, label_visibility="collapsed", placeholder="Paste real traffic")
+    look.note(FORMAT)
+
+
+def _save_text() -> None:
+    prompt_kept.save(prompt_kept.draft().model_copy(update={"pasted": st.session_state[TEXT]}))
+
+
+def _from_paste(text: str) -> Reading | None:
+    if not text.strip():
+        return None
+    size_bytes = len(text.encode(errors="surrogatepass"))
+    if size_bytes > prompts.MOST_BYTES:
+        most = numbers.file_size(prompts.MOST_BYTES)
+        st.error(f"{size_bytes / 1e6:.2f} MB were pasted. Paste at most {most}, or upload them as a file.", icon=":material/error:")
+        return None
+    known = st.session_state.get(_READ)
+    if known is None or known[0] != text:
+        known = st.session_state[_READ] = (text, prompt_text.read(text))
+    found: Reading = known[1]
+    prompt_upload.report(found, "what was pasted", "pasted")
+    return found
