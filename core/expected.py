@@ -9,7 +9,7 @@ stops at a token that is going to be rejected. Source: Leviathan et al. 2022, Al
 loop of Transformers 5.24. Not covered: the scikit-learn adaptation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,15 +109,20 @@ def _drafted(chances: Chances, full: Floats, rejected: Floats, most: Ints, room:
 
 def average(chances: Chances, walk: Callable[[Path], Walk], samples: int, seed: int) -> Rounds:
     """The mean of `samples` walks over seeded draws of the outcomes, with its standard error."""
+    return mean([total(each) for each in draw(chances, [walk] * samples, seed)])
+
+
+def draw(chances: Chances, walks: Sequence[Callable[[Path], Walk]], seed: int) -> list[Walk]:
+    """Each of `walks` over a draw of the outcomes of its own."""
     random = np.random.default_rng(seed)
     length = len(chances.accept)
     stop = 0.0 if chances.stop_rejected is None else chances.stop_rejected
     least = FAR if not chances.unsure else 0 if chances.stop_rejected is None else 1
     tails = np.full(length, least), np.full(length, FAR)
 
-    def one() -> Rounds:
+    def one(walk: Callable[[Path], Walk]) -> Walk:
         accepted = random.random(length) < chances.accept
         stops = np.where(accepted, chances.stops, random.random(length) < stop)
-        return total(walk(prepare(accepted, stops, tails, chances.budget)))
+        return walk(prepare(accepted, stops, tails, chances.budget))
 
-    return mean([one() for _ in range(samples)])
+    return [one(walk) for walk in walks]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidInput
-from core.expected import Chances, average, expected_constant
+from core.expected import Chances, average, draw, expected_constant
 from core.policies import Drafting, Oracle, Plain, Policy, PromptLookup, is_persistent
-from core.rounds import Floats, Round, Rounds, Walk, total
+from core.rounds import Floats, Round, Rounds, Walk, mean, total
 from core.trace import Ended, Lookup, PromptTrace, Tails
 from core.walk import Path, prepare, tail_lengths, walk_drafting, walk_lookup, walk_oracle, walk_plain
 
@@ -85,13 +85,16 @@ def replay_all(
     """For each policy the rounds of each prompt, in order; a persistent heuristic carries its limit from prompt to prompt.
 
     Sampled prompts give expected rounds, each from draws of its own where it takes a Monte Carlo: the fewer the more prompts there
-    are, because what counts is their sum.
+    are, because what counts is their sum. There a persistent heuristic carries the limits of all its draws.
     """
     samples = max(_LEAST_SAMPLES, _SAMPLES // max(1, len(traces)))
     paths: dict[tuple[int, float], Path] = {}
     known = [_is_known(trace) for trace in traces]
     result: list[list[Rounds]] = []
     for policy in policies:
+        if isinstance(policy, Drafting) and is_persistent(policy) and not all(known):
+            result.append(_carried_by_chance(traces, policy, start, samples))
+            continue
         carried, row = start, list[Rounds]()
         for index, trace in enumerate(traces):
             if known[index]:
@@ -179,6 +182,24 @@ def _replay_chance(trace: PromptTrace, policy: Policy, start: int | None, round_
         samples=samples,
         seed=seed,
     )
+
+
+def _carried_by_chance(traces: Sequence[PromptTrace], policy: Drafting, start: int | None, samples: int) -> list[Rounds]:
+    """A persistent heuristic over sampled prompts: each draw goes through all of them and takes its limit along."""
+    limits, result = [policy.limit if start is None else start] * samples, list[Rounds]()
+    for index, trace in enumerate(traces):
+        walks = draw(_chances(trace, policy.threshold), [partial(walk_drafting, policy=policy, limit=limit) for limit in limits], index)
+        limits = [walk.carried for walk in walks]
+        result.append(mean([total(walk) for walk in walks]))
+    return result
+
+
+def _chances(trace: PromptTrace, threshold: float) -> Chances:
+    accept = _probabilities("accept", trace.accept)
+    _check_length(len(accept), trace.budget, trace.ended)
+    stops = _stops(accept, trace.confidence, None, threshold, trace.ended)
+    stored = trace.sampled.stop_rejected.get(threshold) if trace.sampled else None
+    return Chances(accept, stops, _stop_rejected(stored, len(accept), threshold), trace.budget, unsure=threshold > 0)
 
 
 def _is_known(trace: PromptTrace) -> bool:

@@ -11,7 +11,7 @@ from core.errors import NotMeasured
 from core.runs import Run
 from core.trace import PromptTrace, Sampled
 from tests import synthetic
-from tests.test_sampled_trace import sampled_of
+from tests.test_replay_sampling import sampled_of
 
 
 def sampled_run(prompts: int = 9, tokens: int = 40) -> Run:

@@ -16,9 +16,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from core.decoding import Decoding
 from core.policies import Confidence, Drafting, FixedGamma, Heuristic, Plain, Policy, PromptLookup
-from core.replay import replay_prompt, rounds_of
-from core.trace import PromptTrace
-from core.worker.generate import run_policy
+from core.replay import replay_all, replay_prompt, rounds_of
+from core.trace import PromptTrace, Sampled
+from core.worker.generate import draft_settings, run_policy, timed_generate
 from core.worker.models import Pair, greedy_config
 from core.worker.tracing import trace
 from tests.models import TEXTS, tokenizer_of
@@ -92,6 +92,11 @@ def prompt_of(seed: int) -> torch.Tensor:
     return torch.randint(0, EOS, (1, PROMPT), generator=torch.Generator().manual_seed(seed))
 
 
+def sampled_of(found: PromptTrace) -> Sampled:
+    assert found.sampled is not None
+    return found.sampled
+
+
 def run(pair: Pair, decoding: Decoding, policy: Drafting, seed: int) -> Run:
     prompt, passes = prompt_of(seed), []
     hook = pair.draft.register_forward_hook(lambda *_: passes.append(1))
@@ -131,7 +136,7 @@ def test_all_cases_together_are_no_further_off_than_chance(runs):
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_written_could_be_written(runs, case):
     """A pass over the whole text may round a token out of the nucleus that was in it; more than a few mean a wrong list."""
-    found = [each.trace.sampled for each in runs(case)]
+    found = [sampled_of(each.trace) for each in runs(case)]
     assert sum(each.clamped for each in found) < 0.005 * sum(len(each.p) for each in found)
     assert all((each.p > 0).all() for each in found)
 
@@ -163,9 +168,34 @@ def test_the_same_processors_on_both_sides_would_be_noticed(pair, runs):
 
 def test_alpha_by_overlap_is_alpha_by_text_and_scatters_less(runs):
     every = [each.trace for case in CASES for each in runs(case)]
-    by_text, by_overlap = (np.array([value for one in every for value in pick(one)]) for pick in (lambda t: t.accept, lambda t: t.sampled.overlap))
+    by_text, by_overlap = (
+        np.array([value for one in every for value in pick(one)]) for pick in (lambda t: t.accept, lambda t: sampled_of(t).overlap)
+    )
     assert abs(z_of(list(by_text - by_overlap))) < LIMIT
     assert by_overlap.std() < by_text.std()
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.4])
+def test_a_persistent_heuristic_takes_its_limit_along(pair, threshold):
+    """Three calls in a row, from a limit that is far too long: the later calls are drafted more cautiously."""
+    policy, decoding, drafted, reset = Heuristic(12, True, threshold), Decoding(sample=True, temperature=0.7), [], []
+    for chain in range(0, 60, 3):
+        prompts = [prompt_of(9000 + chain + call) for call in range(3)]
+        passes: list[int] = []
+        hook = pair.draft.register_forward_hook(lambda *_, seen=passes: seen.append(1))
+        with draft_settings(pair.draft, policy):
+            calls = [
+                timed_generate(pair, each, TOKENS, decoding, 9000 + chain + call, assistant_model=pair.draft) for call, each in enumerate(prompts)
+            ]
+        hook.remove()
+        traces = [trace(pair, each, timed.tokens, TOKENS, decoding) for each, timed in zip(prompts, calls, strict=True)]
+        ((*expected,),) = replay_all(traces, [policy])
+        drafted.append((len(passes), sum(each.drafted for each in expected), sum(each.drafted_low for each in expected)))
+        reset.append(sum(each.drafted for each in replay_all(traces, [Heuristic(12, False, threshold)])[0]))
+    real, high, low = np.array(drafted).T
+    assert z_of(list(real - high)) < LIMIT
+    assert z_of(list(real - low)) > -LIMIT
+    assert threshold or abs(z_of(list(real - reset))) > LIMIT
 
 
 LOOKED_UP: dict[str, Decoding] = {

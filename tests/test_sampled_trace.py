@@ -18,14 +18,13 @@ from core.decoding import Decoding
 from core.errors import InvalidInput, ModelError
 from core.policies import FixedGamma, Plain
 from core.predict import THRESHOLDS
-from core.trace import PromptTrace, Sampled
 from core.worker import reading
 from core.worker.generate import Timed, run_policy
 from core.worker.models import Pair, greedy_config, load_pair
 from core.worker.processors import lists, name_of
 from core.worker.tracing import trace
 from tests.models import TEXTS, spec_of, tokenizer_of, write_pair
-from tests.test_replay_sampling import chi_square_tail
+from tests.test_replay_sampling import chi_square_tail, sampled_of
 
 BUDGET = 24
 PENALISED = Decoding(sample=True, temperature=0.8, top_k=40, top_p=0.9, repetition_penalty=1.2)
@@ -46,11 +45,6 @@ def pair(tmp_path_factory) -> Pair:
 @pytest.fixture(scope="module")
 def prompt(pair) -> torch.Tensor:
     return pair.tokenizer(TEXTS[0], return_tensors="pt")["input_ids"]
-
-
-def sampled_of(found: PromptTrace) -> Sampled:
-    assert found.sampled is not None
-    return found.sampled
 
 
 def kept_by(timed: Timed) -> NDArray[np.float32]:

@@ -18,7 +18,8 @@ from core.worker.generate import run_policy
 from core.worker.models import Pair, load_pair
 from core.worker.tracing import trace
 from tests.models import TEXTS, spec_of, write_pair
-from tests.test_sampled_trace import kept_by, sampled_of
+from tests.test_replay_sampling import sampled_of
+from tests.test_sampled_trace import kept_by
 
 BUDGET, CUT = 40, 19
 DRAFTING = [FixedGamma(3), FixedGamma(12), Confidence(0.4, 12), Confidence(0.2, 20), Heuristic(5, persistent=False)]
