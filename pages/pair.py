@@ -25,7 +25,7 @@ from core.ui import (
 from core.ui.desk import desk, planner, settings
 from core.ui.frame import frame
 
-LOOK_AGAIN_S = 0.7
+LOOK_AGAIN_S = 1.0
 
 frame()
 desk()

@@ -146,7 +146,7 @@ def _gain(target: Model, draft: Candidate) -> Fact:
     found = promised(target, draft)
     if found is not None:
         return Fact("Speedup", numbers.ratio(found.speedup_middle), f"{found.speedup_low:.2f} to {found.speedup_high:.2f}")
-    if draft.verdict_value:
+    if draft.verdict_value and not draft.fits:
         return Fact("Speedup", "none", "not as it is")
     return Fact("Speedup", MISSING, "not compared") if target.problem or draft.problem else Fact("Speedup", AWAITED)
 

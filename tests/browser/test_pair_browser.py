@@ -97,8 +97,8 @@ def test_nothing_runs_over_the_edge_at_400_pixels(page: Page, app: str, theme: s
 
 def test_reasons_and_exact_calls_unfold(page: Page, app: str):
     visit(page, f"{app}/pair?target=demo:target&draft=demo:draft")
-    headline(page, "Demo draft fits")
+    headline(page, "Demo draft fits and looks worth measuring")
     page.get_by_text("Why", exact=True).click()
-    expect(page.get_by_text("drafts about a hundred times smaller did best in the paper")).to_be_visible()
+    expect(page.get_by_text("drafts about a hundred times smaller did best in the paper")).to_be_visible(timeout=WAIT_MS)
     page.get_by_text("Exact calls, reasons and sources").click()
-    expect(page.get_by_text("target.generate(**inputs, assistant_model=draft)")).to_be_visible()
+    expect(page.get_by_text("target.generate(**inputs, assistant_model=draft)")).to_be_visible(timeout=WAIT_MS)
