@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 from core.bench import Bench
 from core.errors import StoreError
 from core.policies import FixedGamma, Plain, PromptLookup
+from core.prompt_draft import Draft
 from core.runs import RunSpec
 from core.settings import Settings
 from core.store import Store, open_store
@@ -62,7 +63,7 @@ def test_pasted_prompts_are_counted_saved_and_found_again(store: Store):
     app.text_area[0].set_value(pasted).run()
     assert "**2 prompts: 1 code, 1 no label**" in texts(ok(app))
     pasted_id = app.query_params["pasted"]
-    assert store.load_prompts(pasted_id) == pasted
+    assert Draft.read(store.load_prompts(pasted_id)).pasted == pasted
     app.switch_page("pages/start.py").run()
     app.switch_page("pages/measure.py")
     assert ok(app.run()).text_area[0].value == pasted, "after a page change"
@@ -72,7 +73,7 @@ def test_pasted_prompts_are_counted_saved_and_found_again(store: Store):
 def test_unreadable_paste_gets_a_sentence_and_no_button():
     app = open_page("measure", pasted="0123")
     app.text_area[0].set_value('{"prompt": 3}').run()
-    assert 'no "prompt" that is text' in ok(app).error[0].value.replace("\\", "")
+    assert 'line 1 has a "prompt" that is a number, not text' in ok(app).error[0].value.replace("\\", "")
     assert app.button[0].disabled
 
 

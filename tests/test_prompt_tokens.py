@@ -1,6 +1,10 @@
 """Token counts and previews equal what Transformers itself makes of the prompts; which prompts are left out, and why."""
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +14,13 @@ from transformers import AutoTokenizer
 from core import chat, demo
 from core.errors import InvalidInput, ModelError
 from core.plan.prompt_tokens import prompt_preview, prompt_tokens
+from core.plan_child import ROOT
 from core.prompt_draft import Draft, Upload, keys
 from core.prompt_rows import judge
 from core.runs import Message, Prompt
 from core.settings import Settings
+from tests.hub_models import ID
+from tests.hub_server import HubServer
 from tests.models import TEXTS, tokenizer_of
 
 TEMPLATE = (
@@ -126,6 +133,25 @@ def test_models_that_cannot_count_get_a_sentence(settings: Settings, model: str,
     (broken / "tokenizer.json").write_text("{")
     with pytest.raises((ModelError, InvalidInput), match=words):
         prompt_tokens(job(model, template, PROMPTS[:1]), settings)
+
+
+def test_a_hub_model_is_counted_without_its_weights(hub: HubServer, settings: Settings) -> None:
+    """In a process of its own, as the planner runs it."""
+    code = """
+import json, sys
+from core.plan.prompt_tokens import prompt_tokens
+from core.plan_child import ROOT
+from core.settings import Settings
+from tests.hub_models import ID
+from tests.hub_server import HubServer
+print(json.dumps(prompt_tokens(json.loads(sys.argv[2]), Settings.model_validate_json(sys.argv[1]))))
+"""
+    environment = os.environ | {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "", "HF_HOME": str(settings.data)}
+    command = [sys.executable, "-c", code, settings.model_dump_json(), json.dumps(job(ID, False, PROMPTS))]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True, text=True)
+    library = AutoTokenizer.from_pretrained(demo.TARGET.path)
+    assert json.loads(done.stdout)["tokens"] == [len(library(prompt.text)["input_ids"]) for prompt in PROMPTS]
+    assert not list(settings.data.rglob("*.safetensors"))
 
 
 def test_duplicates_and_long_prompts_are_left_out_with_the_reason() -> None:

@@ -9,8 +9,7 @@ import streamlit as st
 
 from core.errors import DraftgaugeError, StoreError
 from core.prompt_draft import Draft
-from core.ui import look
-from core.ui.desk import desk
+from core.ui import desk, look
 
 PASTED = "pasted"
 _ID, _DRAFT = "_pasted", "_prompt_draft"
@@ -27,7 +26,7 @@ def draft() -> Draft:
     known = st.session_state.get(_DRAFT)
     if known is None or known[0] != wanted:
         try:
-            known = (wanted, Draft.read(desk()[0].load_prompts(wanted)))
+            known = (wanted, Draft.read(desk.desk()[0].load_prompts(wanted)))
         except StoreError as error:
             st.error(look.plain(str(error)), icon=":material/error:")
             known = (wanted, Draft())
@@ -49,7 +48,7 @@ def save(changed: Draft) -> None:
     wanted = draft_id()
     st.session_state[_DRAFT] = (wanted, changed)
     try:
-        desk()[0].save_prompts(wanted, changed.saved())
+        desk.desk()[0].save_prompts(wanted, changed.saved())
     except DraftgaugeError as error:
         st.toast(look.plain(str(error)), icon=":material/error:")
     st.query_params[PASTED] = wanted

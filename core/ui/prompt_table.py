@@ -17,8 +17,7 @@ from core.prompt_draft import INCLUDE, LABEL, Draft
 from core.prompt_rows import Row
 from core.prompts import LONGEST_LABEL
 from core.runs import Prompt
-from core.ui import look, numbers, prompt_kept
-from core.ui.desk import planner
+from core.ui import desk, look, numbers, prompt_kept
 
 LOOK_AGAIN_S = 1.0
 SHOWN_CHARACTERS = 160
@@ -39,13 +38,15 @@ def table(found: Sequence[Prompt], target: str, context: int | None, max_new_tok
     st.data_editor(
         _frame(rows, keys, kept),
         key=editor,
-        on_change=_changed,
-        args=(editor, keys),
         disabled=["Prompt", "Tokens", "Note"],
         column_config=_columns(),
         height=height,
         alt="Prompts with their tokens, label, whether they are included, and notes",
     )
+    changed = kept.changed(keys, st.session_state[editor]["edited_rows"])
+    if changed != kept:
+        prompt_kept.save(changed)
+        kept = changed
     included = tuple(kept.labelled(key, row.prompt) for key, row in zip(keys, rows, strict=True) if kept.is_included(key, row))
     left = len(rows) - len(included)
     st.markdown(f"**{count(included)}**{f', {left:,} left out' if left else ''}")
@@ -66,7 +67,7 @@ def count(found: Sequence[Prompt]) -> str:
 
 def pair_context(target: str, drafts: Sequence[str]) -> int | None:
     """The most tokens that target and every draft can hold, as far as is known now."""
-    view = gather(planner().ask, target, drafts, Setting())
+    view = gather(desk.planner().ask, target, drafts, Setting())
     sizes = [model.sizes for model in (view.target, *(draft.model for draft in view.drafts))]
     return min((size.context for size in sizes if size and size.context), default=None)
 
@@ -99,15 +100,11 @@ def _columns() -> dict[str, ColumnConfig]:
     }
 
 
-def _changed(editor: str, keys: list[str]) -> None:
-    prompt_kept.save(prompt_kept.draft().changed(keys, st.session_state[editor]["edited_rows"]))
-
-
 def _counts(found: Sequence[Prompt], target: str, chat_template: bool) -> Answer | None:
     if not target:
         return None
     prompts = [prompt.model_dump(mode="json", exclude={"label"}) for prompt in found]
-    return planner().ask("prompt_tokens", {"model": target, "prompts": prompts, "chat_template": chat_template})
+    return desk.planner().ask("prompt_tokens", {"model": target, "prompts": prompts, "chat_template": chat_template})
 
 
 def _say(counts: Answer | None, target: str, found: Sequence[Prompt], chat_template: bool) -> None:
@@ -152,4 +149,4 @@ def _read_by_model(data: dict[str, Any]) -> None:
 
 def _asked(prompt: Prompt, target: str, chat_template: bool) -> Answer:
     asked = {"model": target, "prompt": prompt.model_dump(mode="json", exclude={"label"}), "chat_template": chat_template}
-    return planner().ask("prompt_preview", asked)
+    return desk.planner().ask("prompt_preview", asked)

@@ -8,8 +8,7 @@ from core.planner import Answer, Failed, Ready
 from core.prompt_draft import Upload
 from core.prompt_files import Choice
 from core.prompts import Reading, Shape
-from core.ui import look, prompt_kept
-from core.ui.desk import planner, settings
+from core.ui import desk, look, prompt_kept
 
 SHAPES: dict[Shape, str] = {"lines": "One per line", "paragraphs": "Empty lines between", "separated": "--- between"}
 NO_LABEL = ""
@@ -66,7 +65,7 @@ def _take(widget: str) -> None:
     upload = None
     try:
         if file is not None:
-            upload = Upload(name=file.name, file=prompt_files.keep(file.getvalue(), settings()))
+            upload = Upload(name=file.name, file=prompt_files.keep(file.getvalue(), desk.settings()))
     except DraftgaugeError as error:
         st.session_state[_PROBLEM] = str(error)
         return
@@ -83,7 +82,7 @@ def _remove() -> None:
 def _read(upload: Upload) -> Reading | None:
     """The file's prompts: a small one's at once, a large one's from a job; kept in the draft once they are there."""
     try:
-        found = _ask(upload) if prompt_files.kept_bytes(upload.file, settings()) > prompt_files.LARGE_BYTES else _at_once(upload)
+        found = _ask(upload) if prompt_files.kept_bytes(upload.file, desk.settings()) > prompt_files.LARGE_BYTES else _at_once(upload)
     except InvalidInput as error:
         st.error(look.plain(str(error)), icon=":material/error:")
         return None
@@ -94,7 +93,7 @@ def _read(upload: Upload) -> Reading | None:
 
 
 def _at_once(upload: Upload) -> Reading:
-    return prompt_files.read_file(upload.name, prompt_files.kept(upload.file, settings()), upload.choice)
+    return prompt_files.read_file(upload.name, prompt_files.kept(upload.file, desk.settings()), upload.choice)
 
 
 def _ask(upload: Upload) -> Reading | None:
@@ -110,7 +109,7 @@ def _ask(upload: Upload) -> Reading | None:
 
 
 def _answer(upload: Upload) -> Answer:
-    return planner().ask("import_prompts", {"file": upload.file, "name": upload.name, "choice": upload.choice.model_dump(mode="json")})
+    return desk.planner().ask("import_prompts", {"file": upload.file, "name": upload.name, "choice": upload.choice.model_dump(mode="json")})
 
 
 def _look_again(upload: Upload) -> None:
@@ -145,7 +144,7 @@ def _choose(tag: str) -> None:
     kept = prompt_kept.draft()
     if kept.upload is None:
         return
-    if not prompt_files.kept_bytes(kept.upload.file, settings()):
+    if not prompt_files.kept_bytes(kept.upload.file, desk.settings()):
         st.toast("The uploaded file is no longer kept here. Upload it again to read it another way.", icon=":material/error:")
         return
     chosen = {name: st.session_state.get(f"{name} {tag}") for name in ("prompt_column", "label_column")}
