@@ -115,8 +115,10 @@ class CacheProfile:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The profile that `to_json` wrote. Raises InvalidInput for anything else."""
         try:
-            layers = tuple(LayerCache(**layer) for layer in data["per_layer"])
-            return cls(**{**data, "per_layer": layers, "notes": tuple(data["notes"])})
+            made: dict[str, Any] = dict(data)
+            made["per_layer"] = tuple(LayerCache(**layer) for layer in data["per_layer"])
+            made["notes"] = tuple(data["notes"])
+            return cls(**made)
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"A stored cache profile cannot be read ({error}). Delete it; it is computed again.") from error
 

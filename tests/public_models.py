@@ -164,6 +164,99 @@ GEMMA3_4B_AS_PUBLISHED = {
     "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "num_hidden_layers": 27},
 }
 
+RECURRENT_GEMMA_2B = {
+    "model_type": "recurrent_gemma",
+    "hidden_size": 2560,
+    "intermediate_size": 15360,
+    "lru_width": 2560,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 10,
+    "num_key_value_heads": 1,
+    "head_dim": 256,
+    "block_types": ["recurrent", "recurrent", "attention"],
+    "attention_window_size": 2048,
+    "vocab_size": 256000,
+}
+
+MINIMAX_TEXT_01 = {
+    "model_type": "minimax",
+    "hidden_size": 6144,
+    "intermediate_size": 9216,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "num_local_experts": 32,
+    "num_experts_per_tok": 2,
+    "layer_types": ["full_attention" if index % 8 == 7 else "linear_attention" for index in range(80)],
+    "vocab_size": 200064,
+    "max_position_embeddings": 10240000,
+    "tie_word_embeddings": False,
+}
+
+BAMBA_9B = {
+    "model_type": "bamba",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "attn_layer_indices": [9, 18, 27],
+    "mamba_n_heads": 128,
+    "mamba_d_state": 128,
+    "mamba_n_groups": 1,
+    "vocab_size": 128256,
+    "tie_word_embeddings": False,
+}
+
+QWEN2_VL_7B = {
+    "model_type": "qwen2_vl",
+    "architectures": ["Qwen2VLForConditionalGeneration"],
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "vocab_size": 152064,
+    "max_position_embeddings": 32768,
+    "sliding_window": 32768,
+    "use_sliding_window": False,
+    "tie_word_embeddings": False,
+    "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+    "vision_config": {"depth": 32, "embed_dim": 1280, "num_heads": 16, "hidden_size": 3584, "patch_size": 14},
+}
+
+GEMMA_3N_E2B = {
+    "model_type": "gemma3n",
+    "text_config": {
+        "model_type": "gemma3n_text",
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 30,
+        "num_kv_shared_layers": 10,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "head_dim": 256,
+        "layer_types": ["full_attention" if index % 5 == 4 else "sliding_attention" for index in range(30)],
+        "activation_sparsity_pattern": [0.95] * 10 + [0.0] * 20,
+        "vocab_size": 262400,
+    },
+}
+
+BART_LARGE = {
+    "model_type": "bart",
+    "architectures": ["BartModel"],
+    "d_model": 1024,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "vocab_size": 50265,
+    "max_position_embeddings": 1024,
+}
+
 _FACTS = {
     "DeepSeek-V3": (DEEPSEEK_V3, 671.03, 37.55, 61 * 576 * 2, 0, {"latent": 61}),
     "gpt-oss-20b": (GPT_OSS_20B, 20.91, 4.19, 24 * 2048, 0, {"sliding": 12, "full": 12}),
@@ -174,6 +267,12 @@ _FACTS = {
     "Gemma 4 26B A4B": (GEMMA4_26B_A4B, 25.23, 3.82, 25 * 8192 + 5 * 4096, 0, {"sliding": 25, "full": 5}),
     "Mistral-Small-24B": (MISTRAL_SMALL_24B, 23.57, 23.57, 163_840, 0, {"full": 40}),
     "LFM2-1.2B": (LFM2_1_2B, 1.17, 1.17, 6 * 2048, 10 * 2048 * 3 * 2, {"recurrent": 10, "full": 6}),
+    "RecurrentGemma 2B": (RECURRENT_GEMMA_2B, 2.68, 2.68, 8 * 1024, 18 * (2560 * 3 * 2 + 2560 * 4), {"recurrent": 18, "sliding": 8}),
+    "MiniMax-Text-01": (MINIMAX_TEXT_01, 456.09, 48.4, 10 * 4096, 70 * 64 * 128 * 128 * 2, {"linear": 70, "full": 10}),
+    "Bamba-9B": (BAMBA_9B, 9.78, 9.78, 3 * 4096, 29 * (128 * 64 * 128 * 4 + 8448 * 4 * 2), {"recurrent": 29, "full": 3}),
+    "Qwen2-VL-7B": (QWEN2_VL_7B, 7.62, 7.62, 57_344, 0, {"full": 28}),
+    "Gemma 3n E2B": (GEMMA_3N_E2B, 4.44, 4.44, 20 * 2048, 0, {"sliding": 16, "full": 4, "shared": 10}),
+    "BART large": (BART_LARGE, 0.41, 0.41, 12 * 4096, 0, {"full": 12}),
     "Gemma 3 4B as published": (GEMMA3_4B_AS_PUBLISHED, 3.88, 3.88, 139_264, 0, {"sliding": 29, "full": 5}),
 }
 NAMES, FACTS = list(_FACTS), list(_FACTS.values())

@@ -198,7 +198,8 @@ def test_the_caches_dtype_is_not_the_weights():
 def test_vllm_keeps_a_running_state_for_each_drafted_token():
     big = GpuMemory("made", 10**12)
     state = 77_856_768
-    for engine, copies in (("vLLM", 6), ("SGLang", 1), ("llama.cpp", 1), ("transformers", 1)):
+    for engine in memory.ENGINES:
+        copies = 6 if engine == "vLLM" else 1
         found = memory.fit(NEXT, LLAMA_1B, big, context=256, engine=engine, gamma=5)
         assert found.parts.target_kv_bytes == 24_576 * 256 + copies * state
     assert "Target: vLLM keeps 1 + 5 copies of the running state of each sequence" in memory.fit(NEXT, LLAMA_1B, big, context=256).notes[1]
@@ -210,11 +211,12 @@ def test_vllm_keeps_a_running_state_for_each_drafted_token():
 def test_engines_differ_by_name():
     window, per_layer, full = 1024, 2 * 16 * 128 * 2, 10
     tokens = 8192
-    sliding = {"transformers": window, "vLLM": window + 16, "SGLang": math.ceil(tokens * 0.8), "llama.cpp": 1536}
+    sliding: dict[memory.Engine, int] = {"transformers": window, "vLLM": window + 16, "SGLang": math.ceil(tokens * 0.8), "llama.cpp": 1536}
     for engine, kept in sliding.items():
-        size = memory_engines.kv_bytes(GEMMA, tokens, dtype="bf16", engine=engine)  # pyright: ignore[reportArgumentType]
+        size = memory_engines.kv_bytes(GEMMA, tokens, dtype="bf16", engine=engine)
         assert size == per_layer * (full * tokens + 52 * kept)
-        assert memory_engines.kv_bytes(FALCON, tokens, dtype="bf16", engine=engine) == tokens * (1_966_080 if engine == "transformers" else 122_880)  # pyright: ignore[reportArgumentType]
+        repeated = 1_966_080 if engine == "transformers" else 122_880
+        assert memory_engines.kv_bytes(FALCON, tokens, dtype="bf16", engine=engine) == tokens * repeated
     notes = memory.fit(GEMMA, None, GpuMemory("made", 10**12), context=tokens, engine="SGLang").notes
     assert "Target: SGLang reserves 80 % of the tokens for window layers" in notes[1]
 

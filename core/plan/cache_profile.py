@@ -14,7 +14,7 @@ from transformers import PretrainedConfig
 from core.errors import DraftgaugeError, InvalidInput, ModelError
 from core.memory_cache import CacheProfile, LayerCache, LayerKind
 from core.plan import skeleton
-from core.plan.model_config import Resolved, resolve
+from core.plan.model_config import Resolved, resolve, why
 from core.plan.skeleton import LONG, PADDED_LONG, PADDED_SHORT, SHORT, LayerTensors, Skeleton
 from core.settings import Settings
 
@@ -41,8 +41,7 @@ def cache_profile(config: Mapping[str, Any] | PretrainedConfig) -> CacheProfile:
     except DraftgaugeError:
         raise
     except Exception as error:  # an architecture of a kind that was not thought of
-        kind, why = resolved.whole.model_type, f"{type(error).__name__}: {error}"
-        raise ModelError(f"The memory of {kind!r} cannot be estimated ({why[:200]}).") from error
+        raise ModelError(f"The memory of {resolved.whole.model_type!r} cannot be estimated ({why(error)}).") from error
 
 
 def _read_off(built: Skeleton) -> CacheProfile:

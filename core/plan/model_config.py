@@ -8,7 +8,7 @@ Not covered: configs whose classes come as code of the repository; that code is 
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from transformers import CONFIG_MAPPING, PretrainedConfig
@@ -54,7 +54,7 @@ def resolve(given: Mapping[str, Any] | PretrainedConfig) -> Resolved:
     try:
         text = config.get_text_config(decoder=True)
     except ValueError as error:
-        raise ModelError(f"The config of {model_type!r} has several text parts, so its memory cannot be estimated ({_first_line(error)}).") from error
+        raise ModelError(f"The config of {model_type!r} has several text parts, so its memory cannot be estimated ({why(error)}).") from error
     _check_layers(text)
     _check_purpose(raw, config)
     whole, builder = _choose(config, text)
@@ -129,7 +129,7 @@ def _check_heads(raw: Mapping[str, Any]) -> None:
         if not isinstance(part, Mapping) or part.get("model_type") not in CONFIG_MAPPING:
             continue
         kind: Any = CONFIG_MAPPING[part["model_type"]]
-        defaults = {field.name: field.default for field in fields(kind)} if is_dataclass(kind) else {}
+        defaults = {field.name: field.default for field in fields(kind)}
         derived = any(key in defaults for key in HEADS) and not any(
             isinstance(defaults.get(key), int) for key in ("head_dim", "d_kv", "kv_lora_rank")
         )
@@ -145,7 +145,7 @@ def _library_config(raw: dict[str, Any], model_type: str) -> PretrainedConfig:
     try:
         return CONFIG_MAPPING[model_type].from_dict(kept)
     except Exception as error:  # a class may raise anything for values it cannot use
-        raise ModelError(f"Transformers cannot read this config of {model_type!r} ({_first_line(error)}). Correct the config.") from error
+        raise ModelError(f"Transformers cannot read this config of {model_type!r} ({why(error)}). Correct the config.") from error
 
 
 def _check_layers(text: PretrainedConfig) -> None:
@@ -162,7 +162,7 @@ def _check_purpose(raw: Mapping[str, Any], config: PretrainedConfig) -> None:
     """Embedding models, classifiers and encoders write no text."""
     architecture = next(iter(raw.get("architectures") or ()), "")
     bare = architecture in auto.MODEL_MAPPING_NAMES.values() and architecture not in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
-    if _NO_TEXT.search(str(architecture)) or (bare and architecture != "EncoderDecoderModel"):
+    if _NO_TEXT.search(str(architecture)) or (bare and not config.is_encoder_decoder):
         raise ModelError(f"{architecture} is an embedding or classification model: it writes no text, so it can be neither target nor draft.")
     encoder = config.model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES and not config.is_encoder_decoder
     if encoder and not getattr(config, "is_decoder", False):
@@ -194,5 +194,7 @@ def _notes(raw: Mapping[str, Any], config: PretrainedConfig, whole: PretrainedCo
         yield "The repository also brings code of its own; the figures are those of the library's own class."
 
 
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), 'no reason given')[:200]}"
+def why(error: Exception) -> str:
+    """The error's kind and text on one line, for the end of a sentence."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200] or 'no reason given'}"

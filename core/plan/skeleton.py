@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import DynamicCache, cache_utils
 
 from core.errors import ModelError
-from core.plan.model_config import Resolved
+from core.plan.model_config import Resolved, why
 
 SHORT, LONG = 8, 24
 PADDED_SHORT, PADDED_LONG = 2048, 4096
@@ -70,7 +70,7 @@ def build(resolved: Resolved) -> Skeleton:
         with torch.device("meta"), warnings.catch_warnings(action="ignore"):
             model = builder.from_config(resolved.whole, dtype=torch.bfloat16, attn_implementation="eager").eval()
     except Exception as error:  # a class may raise anything for values it cannot use
-        raise ModelError(f"Transformers cannot build {resolved.whole.model_type!r} from this config ({_short(error)}).") from error
+        raise ModelError(f"Transformers cannot build {resolved.whole.model_type!r} from this config ({why(error)}).") from error
     skeleton = Skeleton(model, resolved)
     for module in model.modules():
         if type(module).__name__.endswith("Experts"):
@@ -90,8 +90,8 @@ def run(skeleton: Skeleton, tokens: int, source_tokens: int = SHORT) -> list[Lay
             raise
         except Exception as error:  # the next attempt avoids what failed, or the sentence below says it
             first = first or error
-    kind = skeleton.resolved.whole.model_type
-    raise ModelError(f"The cache of {kind!r} cannot be estimated: the model cannot be run without its weights ({_short(first)}).") from first
+    kind, reason = skeleton.resolved.whole.model_type, why(first) if first else ""
+    raise ModelError(f"The cache of {kind!r} cannot be estimated: the model cannot be run without its weights ({reason}).") from first
 
 
 def _inputs(skeleton: Skeleton, tokens: int, source_tokens: int) -> dict[str, Any]:
@@ -198,7 +198,3 @@ def _tensors(layer: Any) -> list[Tensor]:
 
 def _bytes(tensor: Tensor) -> int:
     return tensor.numel() * tensor.element_size()
-
-
-def _short(error: Exception | None) -> str:
-    return f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), 'no reason given')[:200]}"
