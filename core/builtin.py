@@ -56,6 +56,7 @@ def _plain(entry: BuiltIn) -> dict[str, Any]:
 
 def _read(entry: dict[str, Any]) -> BuiltIn:
     distinct = [LayerCache(**layer) for layer in entry["profile"]["per_layer"]]
-    layers = [asdict(distinct[index]) for index in entry["order"]]
+    order: list[int] = entry["order"]
+    layers = [asdict(distinct[index]) for index in order]
     profile = CacheProfile.from_json(entry["profile"] | {"per_layer": layers})
     return BuiltIn(entry["address"], entry["config"], profile, entry["source"])

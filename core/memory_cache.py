@@ -60,8 +60,8 @@ class LayerCache:
 
     def token_bytes(self, engine: Engine) -> int:
         """bf16 bytes that one more token adds below the window, as `engine` keeps it."""
-        own = engine == "transformers" or self.engine_bytes_per_token is None
-        return self.bytes_per_token if own or self.engine_bytes_per_token is None else self.engine_bytes_per_token
+        elsewhere = self.engine_bytes_per_token
+        return self.bytes_per_token if engine == "transformers" or elsewhere is None else elsewhere
 
 
 @dataclass(frozen=True)
