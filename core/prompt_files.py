@@ -125,7 +125,9 @@ def _read_json(name: str, text: str) -> tuple[Iterator[Found], str]:
         lines = text.strip().split("\n")
         if len(lines) > 1 and _is_json(lines[0]):
             return prompt_text.from_json_lines(text), "line"
-        raise InvalidInput(f"{name[:80]!r} is not valid JSON ({error}). Correct it, or upload JSON Lines as .jsonl.") from error
+        raise InvalidInput(
+            f"{name[:80]!r} is not valid JSON ({prompt_text.json_reason(error)}). Correct it, or upload JSON Lines as .jsonl."
+        ) from error
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         lists = [entries for entries in fields.values() if isinstance(entries, list)]

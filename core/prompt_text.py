@@ -78,9 +78,16 @@ def from_json_lines(text: str) -> Iterator[Found]:
         try:
             entry: Any = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield Found(number, why=f"is not valid JSON ({error})")
+            yield Found(number, why=f"is not valid JSON ({json_reason(error)})")
             continue
         yield _entry(number, entry)
+
+
+def json_reason(error: Exception) -> str:
+    """What is wrong with JSON, and where in it."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, at its character {error.pos + 1:,}"
+    return "it is nested too deeply" if isinstance(error, RecursionError) else "it holds a number with too many digits"
 
 
 def from_entries(entries: Iterable[Any]) -> Iterator[Found]:

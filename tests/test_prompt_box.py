@@ -111,6 +111,13 @@ def test_choices_in_the_table_are_saved_and_found_again(store: Store) -> None:
 
 
 @pytest.mark.usefixtures("app_site")
+def test_what_cannot_be_seen_is_written_out_in_the_table_alone() -> None:
+    app = paste(open_box(), "a\x1b[31m \u202e\u0645\ufeff\tb " + "x" * 200)
+    assert table(app)[0]["Prompt"] == "a\\u001b[31m \\u202e\u0645\\ufeff b " + "x" * 132 + "..."
+    assert found(app) == ["a\x1b[31m \u202e\u0645\ufeff\tb " + "x" * 200]
+
+
+@pytest.mark.usefixtures("app_site")
 def test_nothing_is_lost_when_the_text_cannot_be_read() -> None:
     app = paste(open_box(), '{"prompt": "kept"}\n{"prompt": 3}\nplain <b>')
     assert found(app) == ["kept"]

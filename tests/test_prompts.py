@@ -127,8 +127,9 @@ def test_broken_json_lines_are_named_one_by_one() -> None:
     found = read('{"prompt": "a"}\n{"prompt": "b",}\nplain\n{"prompt": "c"}')
     assert [prompt.text for prompt in found.prompts] == ["a", "c"]
     assert [refused.where for refused in found.refused] == ["line 2", "line 3"]
-    assert all(refused.why.startswith("is not valid JSON (") for refused in found.refused)
-    assert "is not valid JSON" in read('{"prompt": "a"}\n' + "[" * 100_000).refused[0].why
+    assert found.refused[1].why == "is not valid JSON (Expecting value, at its character 1)"
+    assert read('{"prompt": "a"}\n' + "[" * 100_000).refused[0].why == "is not valid JSON (it is nested too deeply)"
+    assert read('{"prompt": "a"}\n' + "1" * 5000).refused[0].why == "is not valid JSON (it holds a number with too many digits)"
 
 
 def test_many_refusals_are_counted() -> None:

@@ -38,7 +38,7 @@ def table(found: Sequence[Prompt], target: str, context: int | None, max_new_tok
     st.data_editor(
         _frame(rows, keys, kept),
         key=editor,
-        disabled=["Prompt", "Tokens", "Note"],
+        disabled=["_index", "Prompt", "Tokens", "Note"],
         column_config=_columns(),
         height=height,
         alt="Prompts with their tokens, label, whether they are included, and notes",
@@ -85,18 +85,20 @@ def _frame(rows: Sequence[Row], keys: Sequence[str], kept: Draft) -> pd.DataFram
 
 
 def _short(text: str) -> str:
-    line = " ".join(text[: 4 * SHOWN_CHARACTERS].split())
+    """The beginning on one line; characters that cannot be seen, or that turn the reading direction of others, are written out."""
+    line = "".join(mark if mark.isprintable() else f"\\u{ord(mark):04x}" for mark in " ".join(text[: 4 * SHOWN_CHARACTERS].split()))
     return line[:SHOWN_CHARACTERS] + ("..." if len(line) > SHOWN_CHARACTERS or len(text) > 4 * SHOWN_CHARACTERS else "")
 
 
 def _columns() -> dict[str, ColumnConfig]:
     config = st.column_config
     return {
-        INCLUDE: config.CheckboxColumn(width=70, help="Whether the prompt is measured."),
-        "Prompt": config.TextColumn(width=320),
-        "Tokens": config.NumberColumn(width=80, format="localized", help="As the target's tokenizer counts them, chat template included."),
-        LABEL: config.TextColumn(width=110, max_chars=LONGEST_LABEL, help="The kind of traffic it stands for; results are shown per label."),
-        "Note": config.TextColumn(width=260),
+        "_index": config.NumberColumn("No.", width=50),
+        INCLUDE: config.CheckboxColumn(width=85, help="Whether the prompt is measured."),
+        "Prompt": config.TextColumn(width=210),
+        "Tokens": config.NumberColumn(width=75, format="localized", help="As the target's tokenizer counts them, chat template included."),
+        LABEL: config.TextColumn(width=95, max_chars=LONGEST_LABEL, help="The kind of traffic it stands for; results are shown per label."),
+        "Note": config.TextColumn(width=230),
     }
 
 
