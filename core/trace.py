@@ -50,9 +50,10 @@ class Sampled:
 
     p: (N,) float32, p of the answer's token, kept while it was written. overlap: (N,) float32, sum of min(p, q) over the
         vocabulary: the chance that whatever the draft proposes there is accepted.
-    stop_rejected: threshold -> (N,) float32, the chance that drafting stops at a token that is going to be rejected.
+    stop_rejected: threshold -> (N,) float32, the chance that drafting stops at a token that is going to be rejected, because it is
+        below the threshold or an end of text (at threshold 0 only the latter).
     greedy_hit: (N,) bool, True where the answer's token is the draft's first choice, for engines that draft greedily.
-    clamped: positions where a recomputed p was 0 although the token was written.
+    clamped: positions where a recomputed p was 0 although the token was written; without a kept p it is then the least above 0.
     """
 
     p: NDArray[np.float32]
@@ -75,7 +76,7 @@ class PromptTrace:
     accept: (N,) float32, probability that the draft's token is accepted at this position
         (greedy: 1 where the draft's first choice is the answer's token, else 0).
     confidence: (N,) float32, the draft's probability of the token it chose at this position (sampling: of the answer's token).
-    draft_choice: (N,) int32, the token the draft chose.
+    draft_choice: (N,) int32, the token the draft chose (sampling: its first choice, which is not what it draws).
     draft_eos: (N,) bool, True where the token it chose is an end-of-text token.
     tails: rollouts after wrong tokens, or None when they were not recorded.
     lookup: n-gram size -> candidates at each position; empty when not recorded.
