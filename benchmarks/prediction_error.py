@@ -16,7 +16,7 @@ from core.policies import FixedGamma, Plain, Policy, TransformersDefault, descri
 from core.predict import predict
 from core.runs import Generation, Run, RunSpec
 from core.worker.generate import run_policy
-from core.worker.measure import encode_prompts
+from core.worker.inputs import encode_prompts
 from core.worker.models import load_pair
 from tools.make_example import measured
 

@@ -18,7 +18,7 @@ from core.policies import Drafting, Oracle, Plain, Policy, PromptLookup
 from core.replay import replay_all, replay_prompt
 from core.rounds import Rounds
 from core.runs import Run
-from core.timing import LoopCosts, Parts, assisted_decode_s, blocks, plain_step
+from core.timing import LoopCosts, Parts, assisted_decode_s, blocks, per_step
 from core.trace import PromptTrace
 
 NOTHING = 1e-6
@@ -145,7 +145,7 @@ def _measured(run: Run, kept: NDArray[np.int64], steps: Floats, policy: Policy, 
             if plain and g.policy == policy and g.tokens > 1 and g.prompt in place and g.prompt < len(run.draft_prefill_s):
                 assisted = assisted_decode_s(g, plain, run.draft_prefill_s[g.prompt])
                 if assisted > 0:  # else a call of a few tokens, shorter than its prefills by timing noise
-                    rows.append((place[g.prompt], plain_step(plain) * (g.tokens - 1), assisted))
+                    rows.append((place[g.prompt], per_step(plain) * (g.tokens - 1), assisted))
     if not rows:
         return None
     at, plain_s, assisted_s = np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), np.array([row[2] for row in rows])

@@ -129,20 +129,23 @@ def _shared_noise(policies: Sequence[Evidence]) -> Noise | None:
 
 
 def _prefills(run: Run, gathered: Gathered) -> tuple[Floats, Floats]:
-    """(P,), (P,) seconds of the target's and of the draft's prefill of each kept prompt."""
+    """(P,), (P,) seconds of the target's and of the draft's prefill of each kept prompt; by its tokens where plain decoding was not timed on it."""
     times: dict[int, list[float]] = {}
     for g in run.generations:
-        if isinstance(g.policy, Plain):
+        if isinstance(g.policy, Plain) and g.tells_speed:
             times.setdefault(g.prompt, []).append(g.first_token_s)
     means = {prompt: sum(seconds) / len(seconds) for prompt, seconds in times.items()}
-    usual = sum(means.values()) / len(means)
+    tokens = [trace.prompt_tokens for trace in run.traces]
+    known = [prompt for prompt in means if prompt < len(tokens)]
+    per_token = sum(means[prompt] for prompt in known) / max(1, sum(tokens[prompt] for prompt in known))
     draft = run.draft_prefill_s
     if not draft:
         raise NotMeasured("This run has no prefill times of the draft: it was stopped before them. Measure it again.")
+    kept: list[int] = gathered.kept.tolist()
     usual_draft = sum(draft) / len(draft)
     return (
-        np.array([means.get(int(at), usual) for at in gathered.kept]),
-        np.array([draft[at] if at < len(draft) else usual_draft for at in gathered.kept]),
+        np.array([means.get(at, per_token * tokens[at]) for at in kept]),
+        np.array([draft[at] if at < len(draft) else usual_draft for at in kept]),
     )
 
 

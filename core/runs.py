@@ -69,6 +69,7 @@ class RunSpec(Record):
     extent: full = a measurement; smoke = only whether the pair runs at all, in eight tokens of the first prompt (`core.smoke`).
     chat_template: each prompt is a user's turn, put into the target's own template. stop: strings at which the service ends
     an answer; the recorded answers are cut there. group: runs with the same group are drafts for one target and its same answers.
+    confirm_s: seconds that the confirmation may take at most; 0 for none, so that everything stays predicted.
     """
 
     target: ModelRef
@@ -83,6 +84,7 @@ class RunSpec(Record):
     chat_template: bool = False
     stop: tuple[str, ...] = ()
     group: str = ""
+    confirm_s: float = Field(default=45.0, ge=0, le=86_400, allow_inf_nan=False)
 
 
 class DeviceInfo(Record):
@@ -93,8 +95,17 @@ class DeviceInfo(Record):
     memory_bytes: int | None = None
 
 
+PlainKind = Literal["dynamic cache", "static cache, compiled"]
+
+
 class Environment(Record):
-    """Where and with what a run was measured."""
+    """Where and with what a run was measured.
+
+    plain: which plain decoding the speedups are relative to, the fastest that the library offers here. target_bytes,
+    draft_bytes: weights and buffers as loaded. peak_bytes: most memory in use at once during the run, on an accelerator that of
+    the device, on a CPU that of the worker since it started, so earlier runs count; None before the end. target_peak_bytes,
+    draft_peak_bytes: of each model alone in plain decoding and in drafting, its weights included; known on CUDA only.
+    """
 
     host: str
     device: str
@@ -111,6 +122,12 @@ class Environment(Record):
     draft_parameters: int
     target_layers: int
     draft_layers: int
+    plain: PlainKind = "dynamic cache"
+    target_bytes: int | None = None
+    draft_bytes: int | None = None
+    peak_bytes: int | None = None
+    target_peak_bytes: int | None = None
+    draft_peak_bytes: int | None = None
 
 
 class Sample(Record):
@@ -136,13 +153,19 @@ class PassTimes(Record):
 
 
 class Generation(Record):
-    """One real call of the library's `generate`, timed by a streamer.
+    """One answer by the library's `generate`, timed by a streamer.
 
     block: generations with the same block number ran directly one after the other.
     total_s: the whole call. first_token_s: until the first token(s) were out.
     rounds: tokens emitted by each round, in order; for a plain run it is all ones and is left empty.
-    equal: whether the tokens equal the plain answer of that prompt; first_difference says where not.
+    drafted: tokens drafted in each round, as the target's passes had them; empty in runs from before sampling and for plain.
+    equal: whether the tokens equal the plain answer of that prompt; first_difference says where not. None under sampling,
+        where texts differ from call to call.
     cpu_share: CPU time / wall time of the call; below 0.95 (one thread) the machine was disturbed.
+    budget: the call's max_new_tokens; 0 for the run's own.
+    batch: prompts that were written in this call, with every score checked: its times are the whole call's and say
+        nothing about speed. 0 for a call of its own as a service would make it.
+    reused: kept from an earlier run of this worker; its times are those of then.
     """
 
     purpose: Purpose
@@ -153,9 +176,42 @@ class Generation(Record):
     total_s: float
     first_token_s: float
     rounds: tuple[int, ...] = ()
+    drafted: tuple[int, ...] = ()
     equal: bool | None = None
     first_difference: int | None = None
     cpu_share: float = 1.0
+    budget: int = 0
+    batch: int = 0
+    reused: bool = False
+
+    @property
+    def tells_speed(self) -> bool:
+        """Whether its times may be compared with those of other calls."""
+        return self.batch == 0 and not self.reused
+
+
+NEAR_TIE: dict[Dtype, float] = {"float32": 0.001, "float16": 0.05, "bfloat16": 0.4}
+"""Logits closer than this can come out in either order in that precision: about four roundings of a logit of 16 (1/2048 and 1/256 of it
+in 16 bits), and for float32 what different orders of summation leave of a logit after some thirty layers, with a margin."""
+
+
+class Difference(Record):
+    """Where greedy answers with and without a draft part: the token's number from 0, and how nearly both choices tied.
+
+    margin: the largest logit there less that of the worse of both tokens, computed again in float32 after the text they share: for
+    the first and second choice the top-2 margin. None where the model did not fit in float32.
+    """
+
+    prompt: int
+    policy: AnyPolicy
+    token: int
+    dtype: Dtype
+    margin: float | None = None
+
+    @property
+    def near_tie(self) -> bool | None:
+        """Whether rounding explains it; None when unknown."""
+        return None if self.margin is None else self.margin < NEAR_TIE[self.dtype]
 
 
 class Progress(Record):
@@ -187,6 +243,7 @@ class Run(BaseModel):
     environment: Environment | None = None
     passes: tuple[PassTimes, ...] = ()
     draft_prefill_s: tuple[float, ...] = ()
+    differences: tuple[Difference, ...] = ()
     generations: tuple[Generation, ...] = ()
     disturbed: bool = False
     traces: SkipValidation[tuple[PromptTrace, ...]] = Field(default=(), exclude=True, repr=False)

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from core.runs import Environment, Generation, PassTimes, Progress, Stage
+from core.runs import Difference, Environment, Generation, PassTimes, Progress, Stage
 from core.store import Store
 from core.trace import PromptTrace
 
 WRITE_EVERY_S = 1.0
 
-SHARE: dict[Stage, float] = {"load": 0.05, "plain": 0.20, "draft": 0.05, "timing": 0.15, "calibrating": 0.20, "confirming": 0.35}
+SHARE: dict[Stage, float] = {"load": 0.05, "plain": 0.10, "draft": 0.10, "timing": 0.10, "calibrating": 0.20, "confirming": 0.45}
 """About how much of the demo's measurement each stage takes; only the progress bar uses it. A download comes before the measurement."""
 
 
@@ -36,6 +36,10 @@ class Sink(Protocol):
 
     def draft_prefill(self, seconds: tuple[float, ...]) -> None:
         """Times of the draft's pass over each prompt."""
+        ...
+
+    def difference(self, difference: Difference) -> None:
+        """Greedy answers with and without a draft that part."""
         ...
 
     def generation(self, generation: Generation) -> None:
@@ -91,6 +95,11 @@ class StoreSink:
         """See `Sink`."""
         with self._shield():
             self._store.draft_prefill(self._run_id, seconds)
+
+    def difference(self, difference: Difference) -> None:
+        """See `Sink`."""
+        with self._shield():
+            self._store.difference(self._run_id, difference)
 
     def generation(self, generation: Generation) -> None:
         """See `Sink`."""

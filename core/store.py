@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from core import database
 from core.database import devices, prompt_drafts, results, runs, traces
 from core.errors import InvalidInput, StoreError
-from core.runs import TIMED, DeviceInfo, Environment, Generation, PassTimes, Progress, Record, Run, RunSpec, Status
+from core.runs import TIMED, DeviceInfo, Difference, Environment, Generation, PassTimes, Progress, Record, Run, RunSpec, Status
 from core.settings import Settings
 from core.trace import PromptTrace
 from core.trace_file import pack_traces, unpack_traces
@@ -86,6 +86,14 @@ class Store:
             rows = connection.execute(select(runs).where(_MEASURES).order_by(runs.c.number.desc()).limit(limit)).all()
         return [_run_if_readable(row) for row in rows]
 
+    def group(self, group: str) -> list[Run]:
+        """The runs of one group in the order they were queued: what was asked and how it goes, without passes, generations and traces."""
+        if not group.isalnum():  # ids are; anything else could be a pattern, and "" would be every run without a group
+            return []
+        with self._begin() as connection:
+            rows = connection.execute(select(runs).where(runs.c.spec.like(f'%"group":"{group}"%')).order_by(runs.c.number)).all()
+        return [run for row in rows if (run := _run_if_readable(row)) is not None]
+
     def timing(self) -> bool:
         """Whether a run is in a timed stage on some device, so that the machine should be left alone."""
         with self._begin() as connection:
@@ -139,6 +147,10 @@ class Store:
     def draft_prefill(self, run_id: str, seconds: Iterable[float]) -> None:
         """Append times of the draft's prompt passes, in seconds."""
         self._append(run_id, "draft_prefill", list(seconds))
+
+    def difference(self, run_id: str, difference: Difference) -> None:
+        """Append a place where answers part."""
+        self._append(run_id, "difference", [difference])
 
     def generations(self, run_id: str, generations: Sequence[Generation]) -> None:
         """Append timed generations."""
@@ -247,6 +259,7 @@ def _run(row: Row[Any], measured: Sequence[tuple[str, str]], packed: Sequence[by
             environment=None if row.environment is None else Environment.model_validate_json(row.environment),
             passes=tuple(PassTimes.model_validate_json(data) for kind, data in measured if kind == "passes"),
             draft_prefill_s=tuple(float(data) for kind, data in measured if kind == "draft_prefill"),
+            differences=tuple(Difference.model_validate_json(data) for kind, data in measured if kind == "difference"),
             generations=tuple(Generation.model_validate_json(data) for kind, data in measured if kind == "generation"),
             disturbed=row.disturbed,
             traces=tuple(trace for data in packed for trace in unpack_traces(data)),

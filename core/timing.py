@@ -5,24 +5,22 @@
 Everything is divided by one plain target step of the real loop, so that a drifting machine cancels.
 v and d come from isolated passes; a plain step also holds the loop's own overhead, hence
 v(n) = 1 + (pass_n / pass_1 - 1) pass_1 / plain_step. h and e, what else a round and a drafted token
-cost, are fitted (relative least squares, not below 0) to assisted runs between plain ones. The first
+cost, are fitted (relative least squares, not below 0) to assisted runs between plain ones (`core.calibration`). The first
 round's target pass is the prefill and its first draft pass the draft's prefill: neither is counted.
 A wider pass is never priced below a narrower one: where timings say so, both get their mean.
 Source: Draftgauge's own trials, 1-3 % median error over gamma 1..12. Not covered: batches above 1, and
 that the cache grows during an answer: each prompt has the prices of its answer's middle.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from core.calibration import Row, fit, left_out_error, rounds_run
 from core.errors import NotMeasured
 from core.policies import Drafting, Plain
-from core.replay import replay_prompt, rounds_of
-from core.rounds import Floats, Rounds, Walk, total
+from core.rounds import Floats, Rounds
 from core.runs import Generation, PassTimes, Run
 from core.trace import PromptTrace
 
@@ -115,17 +113,15 @@ class LoopCosts:
         return [replace(self, verify=one.verify, draft_first=one.draft_first, draft_next=one.draft_next) for one in each]
 
 
-class Row(NamedTuple):
-    """One calibration run: its gamma, its time in plain steps, what passes explain of it, its rounds and drafted tokens."""
-
-    gamma: int
-    measured: float
-    passes: float
-    rounds: float
-    drafted: float
+def plain_step(run: Run) -> float:
+    """Seconds per plain step over all calls that tell it. Raises NotMeasured without one of two tokens."""
+    alone = [g for g in run.generations if isinstance(g.policy, Plain) and g.tells_speed]
+    if not alone and any(g.tokens > 1 for g in run.generations):
+        raise NotMeasured("This run was stopped before plain decoding was timed, so there is nothing to compare with. Measure it again.")
+    return per_step(alone)
 
 
-def plain_step(generations: list[Generation]) -> float:
+def per_step(generations: list[Generation]) -> float:
     """Seconds per plain step after the first token, as a ratio of sums. Raises NotMeasured without a plain run of two tokens."""
     plain = [g for g in generations if isinstance(g.policy, Plain) and g.tokens > 1]
     if not plain:
@@ -139,7 +135,7 @@ def passes_of(run: Run, cached: float) -> LoopCosts:
     """Prices of the passes alone, with `cached` tokens in the cache; h and e are 0. Raises NotMeasured without timed passes."""
     if not run.passes:
         raise NotMeasured("This run has no timed passes: it was stopped before them. Measure again to predict speedups.")
-    step_s = plain_step(list(run.generations))
+    step_s = plain_step(run)
     verify, draft = (_at(cached, run.passes, [_ratios(p, step_s)[part] for p in run.passes]) for part in range(2))
     one, two = rising(draft)
     return LoopCosts(step_s, between_widths(sorted(run.passes[0].target), np.maximum(1, rising(verify))), float(two), float(one))
@@ -203,14 +199,12 @@ def calibration_rows(run: Run) -> tuple[list[Row], int]:
             plain = beside(block, at)
             if not isinstance(g.policy, Drafting) or not plain or g.tokens < 2 or g.prompt >= min(len(run.traces), len(run.draft_prefill_s)):
                 continue
-            measured = assisted_decode_s(g, plain, run.draft_prefill_s[g.prompt]) / plain_step(plain)
+            measured = assisted_decode_s(g, plain, run.draft_prefill_s[g.prompt]) / per_step(plain)
             if measured <= 0:  # a call of a few tokens, shorter than its prefills by timing noise: it says nothing
                 continue
-            trace = run.traces[g.prompt]
-            same = tuple(r.emitted for r in rounds_of(trace, g.policy)) == g.rounds
+            rounds, same = rounds_run(g, g.policy, run.traces[g.prompt])
             mismatched += not same
-            rounds = replay_prompt(trace, g.policy) if same else total(own_rounds(g.rounds, g.policy.limit, trace.budget))
-            parts = passes_of(run, middle_cache(trace)).parts(rounds)
+            parts = passes_of(run, run.traces[g.prompt].prompt_tokens + g.tokens / 2).parts(rounds)
             rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted))
     return rows, mismatched
 
@@ -219,14 +213,6 @@ def beside(block: list[Generation], at: int) -> list[Generation]:
     """The plain runs directly before and after number `at` of a block; all plain runs of the block where neither neighbour is one."""
     neighbours = [g for g in block[max(0, at - 1) : at + 2] if isinstance(g.policy, Plain)]
     return neighbours or [g for g in block if isinstance(g.policy, Plain)]
-
-
-def own_rounds(emitted: Iterable[int], gamma: int, budget: int) -> Walk:
-    """The rounds of a real run at a fixed gamma, from the tokens that each emitted; an end of text that the draft wrote itself is not known."""
-    counts = np.array(tuple(emitted))
-    starts = np.cumsum(counts) - counts
-    drafted = np.minimum(gamma, budget - 1 - starts)
-    return Walk(starts, drafted, counts - 1, counts <= drafted, drafted, gamma)
 
 
 def blocks(run: Run, purpose: str) -> list[list[Generation]]:
@@ -242,33 +228,3 @@ def assisted_decode_s(g: Generation, plain: list[Generation], draft_prefill_s: f
     """Decoding time of an assisted run: the whole less both prefills, the target's taken from the plain runs beside it."""
     prefill_s = sum(p.first_token_s for p in plain) / len(plain)
     return g.total_s - prefill_s - (draft_prefill_s if isinstance(g.policy, Drafting) else 0.0)
-
-
-def fit(rows: list[Row]) -> tuple[float, float]:
-    """The h and e of at least 0 with the smallest sum of squared relative errors."""
-    scale = np.array([1 / row.measured for row in rows])
-    factors = np.array([[row.rounds, row.drafted] for row in rows]) * scale[:, None]  # (rows, 2)
-    missing = np.array([row.measured - row.passes for row in rows]) * scale
-    both = np.linalg.lstsq(factors, missing)[0]
-    alone = np.maximum(0, factors.T @ missing / (factors**2).sum(axis=0))
-    choices = [np.array([alone[0], 0.0]), np.array([0.0, alone[1]])]
-    if (both >= 0).all():
-        choices.insert(0, both)
-    best = min(choices, key=lambda choice: float(((factors @ choice - missing) ** 2).sum()))
-    return float(best[0]), float(best[1])
-
-
-def left_out_error(rows: list[Row]) -> float | None:
-    """Root mean square of the log error of each gamma's total, predicted from the other gammas; None with fewer than two or nothing to predict."""
-    gammas = sorted({row.gamma for row in rows})
-    if len(gammas) < 2:
-        return None
-    errors: list[float] = []
-    for gamma in gammas:
-        h, e = fit([row for row in rows if row.gamma != gamma])
-        left_out = [row for row in rows if row.gamma == gamma]
-        predicted = sum(row.passes + h * row.rounds + e * row.drafted for row in left_out)
-        if predicted <= 0:
-            return None
-        errors.append(log(predicted / sum(row.measured for row in left_out)))
-    return sqrt(sum(error**2 for error in errors) / len(errors))

@@ -15,7 +15,7 @@ from core.replay import rounds_of
 from core.runs import RunSpec
 from core.trace import repeated_share
 from core.worker.generate import run_policy
-from core.worker.measure import encode_prompts
+from core.worker.inputs import encode_prompts
 from core.worker.models import Pair, greedy_config, load_pair
 from core.worker.tracing import teacher_forced, trace
 from tests.test_library_rounds import Recorded, assert_drafting, assert_same, with_eos

@@ -13,7 +13,8 @@ from core.policies import Plain
 from core.runs import ModelRef, Prompt, RunSpec
 from core.settings import Settings
 from core.worker.generate import run_policy
-from core.worker.measure import encode_prompts, measure
+from core.worker.inputs import encode_prompts
+from core.worker.measure import measure
 from core.worker.models import Garage, load_pair
 from tests.smollm2 import FILE, package_folder, write_pair
 from tests.test_measure import Kept

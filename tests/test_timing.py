@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from core.calibration import fit, own_rounds
 from core.errors import NotMeasured
 from core.policies import Confidence, FixedGamma, Heuristic, Plain, TransformersDefault
 from core.replay import replay_prompt, rounds_of
 from core.rounds import total
 from core.runs import Generation
-from core.timing import LoopCosts, beside, between_widths, calibration_rows, fit, median_cache, own_rounds, passes_of, rising
+from core.timing import LoopCosts, beside, between_widths, calibration_rows, median_cache, passes_of, rising
 from tests import priced
 
 

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 
 from core.errors import DeviceError
 from core.runs import DeviceInfo, Environment, RunSpec
+from core.worker.memory import model_bytes
 from core.worker.models import Pair
 
 
@@ -55,6 +56,8 @@ def environment(spec: RunSpec, pair: Pair) -> Environment:
         draft_parameters=pair.draft.num_parameters(),
         target_layers=_layers(pair.target),
         draft_layers=_layers(pair.draft),
+        target_bytes=model_bytes(pair.target),
+        draft_bytes=model_bytes(pair.draft),
     )
 
 

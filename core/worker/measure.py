@@ -1,51 +1,65 @@
 """The measurement: from a `RunSpec` to everything that predictions need, reported to a `Sink` as it comes.
 
-Stages: load both models; let the target answer every prompt; run the draft once over each answer;
-time isolated passes; calibrate the loop's overhead with short assisted runs between plain ones;
-confirm the best fixed gamma and the library's default by really running them. Greedy decoding.
-The same spec gives the same answers, traces and rounds; only times differ, and with them the gamma that is
-confirmed. The seed picks the calibration's prompts and which setting runs first. Times in seconds.
-Not covered: sampling, several drafts in one run, batches.
+Stages: load both models; let the target answer every prompt, in batches (`core.worker.batch`); run the draft once over each
+answer; time isolated passes at the median cache length; calibrate the loop's overhead with short assisted calls between plain
+ones; confirm the best settings by really running them (`core.worker.confirm`); look into answers that part; time passes at a
+second cache length. All with the run's own decoding. What plain decoding costs comes from single calls alone, never from a batch.
+The same spec gives the same answers, traces and rounds; only times differ, and with them what is confirmed. The seed picks
+the calibration's prompts, which setting runs first, and what is drawn under sampling. Times in seconds.
+Not covered: several drafts in one run (runs of one group share their answers), requests batched together.
 """
 
-import random
-import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from core import columns, predict
-from core.errors import DeviceError, InvalidInput, NotMeasured
-from core.policies import FixedGamma, Plain, Policy, TransformersDefault
-from core.runs import Generation, Purpose, RunSpec
+from core.errors import DeviceError, InvalidInput, ModelError
+from core.policies import FixedGamma, Plain, Policy
+from core.runs import Environment, Generation, RunSpec, Stage
 from core.settings import Settings
 from core.sink import Sink
+from core.trace import PromptTrace
+from core.worker.answers import Answers
+from core.worker.batch import Written, out_of_memory
+from core.worker.calls import Calls
+from core.worker.confirm import confirm
 from core.worker.environment import device_named, environment
-from core.worker.generate import Timed, first_difference, run_policy
-from core.worker.models import Garage, Pair
+from core.worker.generate import run_policy
+from core.worker.inputs import cache_lengths, encode_prompts, spread, text_of
+from core.worker.memory import peak_bytes, peaks_of
+from core.worker.models import Garage
+from core.worker.precision import differences
+from core.worker.processors import lists
 from core.worker.recorder import Recorder
+from core.worker.rival import fastest_plain
 from core.worker.smoke import shortened, smoke
 from core.worker.timing import WIDEST, Quiet, pass_times, prefill_seconds
 from core.worker.tracing import trace
 
 CALIBRATION_GAMMAS = (1, 4, 12)
 CALIBRATION_PROMPTS = 4
+CALIBRATION_TOKENS = 32
 CALIBRATION_S = 15.0
 """No further prompt is begun after this time."""
-REPEAT_BEFORE_S = 60.0
-"""The confirmation is run twice when both turns would end within this time; together with loading that stays below 90 s."""
+DOING: dict[Stage, str] = {
+    "plain": "the target wrote its answers",
+    "draft": "the draft read the answers",
+    "timing": "passes were timed",
+    "calibrating": "the loop was calibrated",
+    "confirming": "settings were confirmed",
+}
 
 _garage = Garage()
+_answers = Answers()
 
 
 def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
-    """Measure `spec` and report to `sink`; the pair stays loaded for the next call.
+    """Measure `spec` and report to `sink`; the pair and its answers stay in memory for the next call.
 
-    Raises InvalidInput (prompts, budget), ModelError (folders, vocabularies), DeviceError (no such
-    device, out of memory). What was reported before an error stays valid.
+    Raises InvalidInput (prompts, budget), ModelError (folders, vocabularies, files that change, scores that are not numbers),
+    DeviceError (no such device, out of memory). What was reported before an error stays valid.
     """
     if spec.max_new_tokens < 1:
         raise InvalidInput(f"{spec.max_new_tokens} new tokens leave nothing to measure. Ask for at least 1; 40 is a good start.")
@@ -54,88 +68,102 @@ def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
     device_named(spec.device)
     if spec.device == "cpu":
         torch.set_num_threads(settings.threads)
-    reason = ""
+    recorder, reason = Recorder(spec, sink), ""
     try:
         if spec.extent == "smoke":
-            _Measurement(shortened(spec), sink).smoke()
+            _Measurement(shortened(spec), recorder).smoke()
         else:
-            _Measurement(spec, sink).run()
+            _Measurement(spec, recorder).run()
     except RuntimeError as error:
-        if not _out_of_memory(error):
+        if not out_of_memory(error):
             raise
         reason = str(error).splitlines()[0]
     if reason:  # outside the except block, whose traceback would keep the models alive
         _garage.empty()
-        raise DeviceError(
-            f"The pair does not fit into the memory of {spec.device}: {reason} Use a smaller dtype, shorter prompts, or another device."
-        )
+        raise DeviceError(_too_little(spec, recorder.doing, reason))
 
 
-def _out_of_memory(error: RuntimeError) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+def _too_little(spec: RunSpec, stage: Stage, reason: str) -> str:
+    advice = "Use a smaller dtype, shorter prompts, fewer new tokens, or another device."
+    if stage not in DOING:
+        return f"The pair does not fit into the memory of {spec.device}: {reason} {advice}"
+    return f"The memory of {spec.device} did not suffice while {DOING[stage]}: {reason} What was measured before is kept. {advice}"
 
 
 class _Measurement:
-    """One run's state while it is measured: the pair, the encoded prompts and, once known, the plain answers."""
+    """One run's state while it is measured: the pair, the encoded prompts and, once known, the traces of the answers."""
 
-    def __init__(self, spec: RunSpec, sink: Sink) -> None:
-        self._began_s = time.monotonic()
+    def __init__(self, spec: RunSpec, sink: Recorder) -> None:
         self._spec = spec
-        self._sink = Recorder(spec, sink)
-        self._block = 0
-        self._answers: list[NDArray[np.int32]] = []
-        self._answers_s = 0.0
-        self._pair = _garage.get(spec, self._sink.stage)
-        self._quiet = Quiet(self._pair.device, self._sink.disturbed)
-        self._once = Quiet(self._pair.device, self._sink.disturbed, patience_s=0.0)  # judged, but not repeated
+        self._sink = sink
+        self._pair = _garage.get(spec, sink.stage)
+        self._quiet = Quiet(self._pair.device, sink.disturbed)
         self._prompts = encode_prompts(self._pair, spec)
 
     def run(self) -> None:
         """All stages in order."""
-        self._sink.environment(environment(self._spec, self._pair))
+        begun = environment(self._spec, self._pair)
+        self._sink.environment(begun)
         self._sink.stage("load", 1, 2)
-        self._warm_up()
-        self._answer()
-        self._trace()
-        self._time_passes()
-        self._calibrate()
-        self._confirm()
+        known = self._warm_up(begun)
+        if known != begun:
+            self._sink.environment(known)
+        self._sink.stage("load", 2, 2)
+        with self._same_files():
+            written = self._answer()
+        with self._same_files():
+            traces = self._read(written)
+        middle, other = cache_lengths([p.shape[1] for p in self._prompts], [len(t.answer) for t in traces], self._pair.context)
+        self._time_passes(middle)
+        calls = Calls(self._pair, self._spec, self._prompts, [t.answer for t in traces], self._sink, known.plain)
+        budgets = [len(t.answer) if t.ended == "stop" else t.budget for t in traces]
+        self._calibrate(calls, budgets)
+        confirm(calls, self._spec, self._sink, budgets)
+        for difference in differences(self._pair, self._spec, self._prompts, [t.answer for t in traces], calls.parted):
+            self._sink.difference(difference)
+        self._passes(other)
+        self._sink.environment(known.model_copy(update={"peak_bytes": peak_bytes(self._pair.device)}))
 
     def smoke(self) -> None:
         """Only whether the pair runs."""
         self._sink.environment(environment(self._spec, self._pair))
         smoke(self._pair, self._prompts[0], self._sink)
 
-    def _warm_up(self) -> None:
-        """First calls are slow (allocations, kernel choice) and belong to nobody's result."""
-        for policy in (Plain(), FixedGamma(2)):
-            run_policy(self._pair, self._prompts[0], policy, min(8, self._spec.max_new_tokens))
-        self._sink.stage("load", 2, 2)
+    def _warm_up(self, begun: Environment) -> Environment:
+        """First calls are slow (allocations, kernel choice) and belong to nobody's result; they tell what memory and plain decoding are like."""
+        prompt, budget = self._prompts[0], min(8, self._spec.max_new_tokens)
+        peaks = peaks_of(self._pair, lambda policy: run_policy(self._pair, prompt, policy, budget, self._spec.decoding))
+        return begun.model_copy(update=peaks | {"plain": fastest_plain(self._pair, prompt, self._spec)})
 
-    def _answer(self) -> None:
-        for index, prompt in enumerate(self._prompts):
-            self._sink.stage("plain", index, len(self._prompts))
-            timed, share = self._once(lambda prompt=prompt: run_policy(self._pair, prompt, Plain(), self._spec.max_new_tokens))
-            self._answers.append(timed.tokens)
-            self._answers_s += timed.total_s
-            self._report("answer", index, Plain(), timed, share)
-            self._block += 1
+    def _answer(self) -> list[Written]:
+        found: dict[int, Written] = {}
+        self._sink.stage("plain", 0, len(self._prompts))
+        for index, written in _answers.of(self._spec, self._pair, _garage.target, self._prompts):
+            found[index] = written
+            self._sink.generation(_record(index, written, self._spec))
+            self._sink.stage("plain", len(found), len(self._prompts))
+        return [found[index] for index in range(len(self._prompts))]
 
-    def _trace(self) -> None:
-        for index, (prompt, answer) in enumerate(zip(self._prompts, self._answers, strict=True)):
+    def _read(self, written: list[Written]) -> list[PromptTrace]:
+        traces: list[PromptTrace] = []
+        for index, (prompt, answer) in enumerate(zip(self._prompts, written, strict=True)):
             self._sink.stage("draft", index, len(self._prompts))
-            self._sink.trace(index, trace(self._pair, prompt, answer, self._spec.max_new_tokens))
+            decoding, stop = self._spec.decoding, self._spec.stop
+            traces.append(trace(self._pair, prompt, answer.tokens, self._spec.max_new_tokens, decoding, p=answer.p, stop=stop))
+            self._sink.trace(index, traces[-1])
+        return traces
 
-    def _time_passes(self) -> None:
-        lengths = cache_lengths([p.shape[1] for p in self._prompts], [len(a) for a in self._answers], self._pair.context)
-        text = self._text_of(max(lengths) + WIDEST)
-        for done, length in enumerate(lengths):
-            self._sink.stage("timing", done, len(lengths) + 1)
-            self._sink.passes(pass_times(self._pair, text, length, self._quiet))
-        self._sink.stage("timing", len(lengths), len(lengths) + 1)
+    def _time_passes(self, cache_tokens: int) -> None:
+        self._sink.stage("timing", 0, 2)
+        self._passes(cache_tokens)
+        self._sink.stage("timing", 1, 2)
         self._sink.draft_prefill(tuple(prefill_seconds(self._pair.draft, prompt, self._quiet) for prompt in self._prompts))
 
-    def _calibrate(self) -> None:
+    def _passes(self, cache_tokens: int) -> None:
+        text = text_of(self._prompts, cache_tokens + WIDEST)
+        self._sink.passes(pass_times(self._pair, lists(self._pair, self._spec.decoding), text, cache_tokens, self._quiet))
+
+    def _calibrate(self, calls: Calls, budgets: list[int]) -> None:
         """Each gamma between two plain runs. Where this takes long fewer prompts have to do, two at least."""
         chosen = spread([prompt.label for prompt in self._spec.prompts], CALIBRATION_PROMPTS, self._spec.seed)
         policies: list[Policy] = [Plain()]
@@ -146,100 +174,28 @@ class _Measurement:
             if done >= 2 and time.monotonic() - began_s > CALIBRATION_S:
                 break
             self._sink.stage("calibrating", done, len(chosen))
-            self._run_block("calibration", index, policies)
+            calls.block("calibration", index, policies, min(CALIBRATION_TOKENS, budgets[index]))
 
-    def _confirm(self) -> None:
-        """Every prompt under every policy; the order rotates, so that no policy always runs first."""
-        policies, turn_s = self._candidates()
-        turns = 2 if time.monotonic() - self._began_s + 2 * turn_s < REPEAT_BEFORE_S else 1
-        total = turns * len(self._prompts)
-        for done in range(total):
-            self._sink.stage("confirming", done, total)
-            turn, index = divmod(done, len(self._prompts))
-            first = (index + turn + self._spec.seed) % len(policies)
-            self._run_block("confirmation", index, [*policies[first:], *policies[:first]])
-        self._sink.stage("confirming", total, total)
-
-    def _candidates(self) -> tuple[list[Policy], float]:
-        """Plain and the settings worth confirming, and about how many seconds it takes to run them all on every prompt.
-
-        Answers of one token leave no step to shorten, hence no best draft length.
-        """
-        policies: list[Policy] = [Plain(), TransformersDefault()]
-        try:
-            run = self._sink.run()
-            policies.insert(1, predict.best_fixed(run))
-            speedups = predict.predict(run, policies)[columns.SPEEDUP]
-        except NotMeasured:
-            return policies, self._answers_s * len(policies)
-        return policies, self._answers_s * sum(1 / speedup for speedup in speedups)
-
-    def _run_block(self, purpose: Purpose, index: int, policies: Sequence[Policy]) -> None:
-        for policy in policies:
-            timed, share = self._quiet(lambda policy=policy: run_policy(self._pair, self._prompts[index], policy, self._spec.max_new_tokens))
-            self._report(purpose, index, policy, timed, share)
-        self._block += 1
-
-    def _report(self, purpose: Purpose, index: int, policy: Policy, timed: Timed, share: float) -> None:
-        difference = first_difference(timed.tokens, self._answers[index])
-        self._sink.generation(
-            Generation(
-                purpose=purpose,
-                block=self._block,
-                prompt=index,
-                policy=policy,
-                tokens=len(timed.tokens),
-                total_s=timed.total_s,
-                first_token_s=timed.first_token_s,
-                rounds=() if isinstance(policy, Plain) else timed.rounds,
-                equal=difference is None,
-                first_difference=difference,
-                cpu_share=share,
-            )
-        )
-
-    def _text_of(self, tokens: int) -> torch.Tensor:
-        """(1, tokens) of this run's own prompts, over and over: real text, because experts and caches may depend on it."""
-        whole = torch.cat(self._prompts, dim=1)
-        return whole.repeat(1, -(-tokens // whole.shape[1]))[:, :tokens]
+    @contextmanager
+    def _same_files(self) -> Iterator[None]:
+        """Raise ModelError when the models' files change meanwhile: weights may be read from them as they are needed."""
+        yield
+        changed = _garage.changed()
+        if changed:
+            _garage.empty()
+            raise ModelError(f"The files in {changed} changed while they were measured, so nobody knows which were. Measure again.")
 
 
-def encode_prompts(pair: Pair, spec: RunSpec) -> list[torch.Tensor]:
-    """Token ids (1, P) of every prompt on the pair's device. Raises InvalidInput naming a prompt that is empty or too long."""
-    encoded: list[torch.Tensor] = []
-    for number, prompt in enumerate(spec.prompts, 1):
-        ids = pair.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
-        assert isinstance(ids, torch.Tensor)
-        if ids.shape[1] == 0:
-            raise InvalidInput(f"Prompt {number} is empty. Remove it, or write something.")
-        if pair.context is not None and ids.shape[1] + spec.max_new_tokens > pair.context:
-            raise InvalidInput(
-                f"Prompt {number} has {ids.shape[1]:,} tokens; with {spec.max_new_tokens:,} new ones that is more than the "
-                f"{pair.context:,} this pair can hold. Shorten it, or ask for fewer new tokens."
-            )
-        encoded.append(ids.long().to(pair.device))
-    return encoded
-
-
-def cache_lengths(prompt_tokens: Sequence[int], answer_tokens: Sequence[int], context: int | None) -> tuple[int, int]:
-    """The median number of cached tokens over the run, and the longest; half the median where the two are close."""
-    most = max(1, context - WIDEST) if context is not None else None
-    halfway = [prompt + answer // 2 for prompt, answer in zip(prompt_tokens, answer_tokens, strict=True)]
-    longest = max(prompt + answer for prompt, answer in zip(prompt_tokens, answer_tokens, strict=True))
-    middle = round(statistics.median(halfway))
-    if most is not None:
-        middle, longest = min(middle, most), min(longest, most)
-    return middle, longest if longest >= 1.25 * middle else max(1, middle // 2)
-
-
-def spread(labels: Sequence[str], count: int, seed: int) -> list[int]:
-    """Up to `count` indices, drawn with `seed` and taken from the labels in turn."""
-    order = list(range(len(labels)))
-    random.Random(seed).shuffle(order)
-    turns: dict[str, int] = {}
-    ranked: list[tuple[int, int]] = []
-    for place, index in enumerate(order):
-        turn = turns.get(labels[index], 0)
-        turns[labels[index]] = turn + 1
-        ranked.append((turn, place))
-    return [order[place] for _, place in sorted(ranked)[:count]]
+def _record(index: int, written: Written, spec: RunSpec) -> Generation:
+    return Generation(
+        purpose="answer",
+        block=index,
+        prompt=index,
+        policy=Plain(),
+        tokens=len(written.tokens),
+        total_s=written.total_s,
+        first_token_s=written.first_token_s,
+        equal=None if spec.decoding.sample else True,
+        batch=written.batch,
+        reused=written.reused,
+    )

@@ -73,6 +73,7 @@ class Garage:
     def __init__(self) -> None:
         self._key: tuple[object, ...] | None = None
         self._pair: Pair | None = None
+        self._places: tuple[Place, Place] | None = None
 
     def get(self, spec: RunSpec, report: Report = _not_told) -> Pair:
         """The pair of `spec` on its device and in its dtype; loaded unless it is the one held. `report` hears of a download.
@@ -85,12 +86,22 @@ class Garage:
         report("load", 0, 2)
         if self._pair is None or key != self._key:
             self.empty()
-            self._pair, self._key = _load(spec, target, draft), key
+            self._pair, self._key, self._places = _load(spec, target, draft), key, (target, draft)
         return self._pair
+
+    @property
+    def target(self) -> Place:
+        """Where the held target's files are. There must be one."""
+        assert self._places is not None
+        return self._places[0]
+
+    def changed(self) -> Path | None:
+        """The folder of a held model whose files are no longer as they were loaded."""
+        return next((place.folder for place in self._places or () if _newest(place) != place.changed_ns), None)
 
     def empty(self) -> None:
         """Let go of the pair and give its memory back."""
-        self._pair = self._key = None
+        self._pair = self._key = self._places = None
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
@@ -150,7 +161,13 @@ def _place(ref: ModelRef, folders: dict[ModelRef, Path], role: str) -> Place:
     if not (folder / "config.json").is_file():
         what = "holds no config.json" if folder.is_dir() else "does not exist"
         raise ModelError(f"The {role}'s folder {folder} {what}. Choose another model, or put its files back.")
-    return Place(folder, changed_ns=max(file.stat().st_mtime_ns for file in folder.iterdir()))
+    return Place(folder, changed_ns=_newest(Place(folder)))
+
+
+def _newest(place: Place) -> int:
+    """When a file of the place last changed, ns; 0 when it is gone."""
+    files = [place.folder / place.gguf_file] if place.gguf_file else list(place.folder.iterdir()) if place.folder.is_dir() else []
+    return max((file.stat().st_mtime_ns for file in files if file.exists()), default=0)
 
 
 def _gguf_place(file: Path, role: str) -> Place:

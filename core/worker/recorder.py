@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from core.runs import Environment, Generation, PassTimes, Run, RunSpec, Stage
+from core.runs import Difference, Environment, Generation, PassTimes, Run, RunSpec, Stage
 from core.sink import Sink
 from core.trace import PromptTrace
 
@@ -19,9 +19,11 @@ class Recorder:
         self._generations: list[Generation] = []
         self._traces: dict[int, PromptTrace] = {}
         self._disturbed = False
+        self.doing: Stage = "queued"
 
     def stage(self, stage: Stage, done: int, total: int) -> None:
-        """Pass on."""
+        """Pass on, and remember what is being done."""
+        self.doing = stage
         self._sink.stage(stage, done, total)
 
     def environment(self, environment: Environment) -> None:
@@ -38,6 +40,10 @@ class Recorder:
         """Keep and pass on."""
         self._draft_prefill_s = seconds
         self._sink.draft_prefill(seconds)
+
+    def difference(self, difference: Difference) -> None:
+        """Pass on; nothing that follows depends on it."""
+        self._sink.difference(difference)
 
     def generation(self, generation: Generation) -> None:
         """Keep and pass on."""

@@ -17,11 +17,12 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel
 
 from core.runs import PassTimes, Sample
 from core.worker.generate import synchronise
 from core.worker.models import Pair
+from core.worker.processors import Lists
 
 if sys.platform == "linux":
     import resource
@@ -40,6 +41,8 @@ SWITCHES_PER_S, FEW_SWITCHES = 100.0, 5
 _REPEATS = 2
 _LEAST_ROUNDS, _MOST_ROUNDS = 5, 15
 _SECONDS_PER_LENGTH = 3.0
+_PREFILLS, _PREFILL_S = 3, 0.1
+"""Passes over one prompt at most, and the time after which no further one is begun."""
 
 
 class Load(NamedTuple):
@@ -96,8 +99,12 @@ def involuntary_switches() -> int:
 class Stepper:
     """A model with `cache_tokens` tokens of `text` in its cache, ready for the next few; each pass is undone afterwards."""
 
-    def __init__(self, model: PreTrainedModel, text: torch.Tensor, cache_tokens: int) -> None:
+    def __init__(self, model: PreTrainedModel, text: torch.Tensor, cache_tokens: int, processors: LogitsProcessorList, every: bool) -> None:
+        """processors: applied after a pass as the loop does, to `every` position (the target's) or to the last one (the draft's)."""
         self._model = model
+        self._text = text
+        self._processors = processors
+        self._every = every
         self._next = text[:, cache_tokens : cache_tokens + WIDEST]
         self._mask = torch.ones_like(text[:, : cache_tokens + WIDEST])
         self._length = cache_tokens
@@ -110,21 +117,32 @@ class Stepper:
         """One pass over the next `width` tokens."""
         synchronise(self._model.device)
         began = time.perf_counter()
-        self._pass(self._next[:, :width])
+        self._process(self._pass(self._next[:, :width]), width)
         synchronise(self._model.device)
         spent = time.perf_counter() - began
         self._cache.crop(-width)
         return spent
 
-    def _pass(self, ids: torch.Tensor) -> None:
+    def _pass(self, ids: torch.Tensor) -> torch.Tensor:
         known = self._cache.get_seq_length() + ids.shape[1]
-        self._model(input_ids=ids, attention_mask=self._mask[:, :known], cache=self._cache, use_cache=True, logits_to_keep=min(ids.shape[1], WIDEST))
+        kept = min(ids.shape[1], WIDEST)
+        return self._model(input_ids=ids, attention_mask=self._mask[:, :known], cache=self._cache, use_cache=True, logits_to_keep=kept).logits
+
+    def _process(self, logits: torch.Tensor, width: int) -> None:
+        """logits: (1, width, V)."""
+        for place in range(0 if self._every else width - 1, width) if len(self._processors) else ():
+            known = self._text[:, : self._length + place + 1]
+            self._processors(known, logits[:, place].float())  # pyright: ignore[reportArgumentType]
 
 
 @torch.no_grad()
-def pass_times(pair: Pair, text: torch.Tensor, cache_tokens: int, quiet: Quiet) -> PassTimes:
-    """Time all widths after `cache_tokens` tokens of `text` (1, at least cache_tokens + 21); about three seconds at 10 ms per pass."""
-    target, draft = Stepper(pair.target, text, cache_tokens), Stepper(pair.draft, text, cache_tokens)
+def pass_times(pair: Pair, used: Lists, text: torch.Tensor, cache_tokens: int, quiet: Quiet) -> PassTimes:
+    """Time all widths after `cache_tokens` tokens of `text` (1, at least cache_tokens + 21); about three seconds at 10 ms per pass.
+
+    used: the processors of the run's decoding, whose work counts as the pass's.
+    """
+    target = Stepper(pair.target, text, cache_tokens, used.target, every=True)
+    draft = Stepper(pair.draft, text, cache_tokens, used.draft, every=False)
 
     def beside(stepper: Stepper, width: int) -> Beside:
         one_s = target.seconds(1)
@@ -159,8 +177,8 @@ def rounds_by_width(rounds: list[list[Beside]]) -> tuple[dict[int, list[Beside]]
 
 
 @torch.no_grad()
-def prefill_seconds(model: PreTrainedModel, prompt: torch.Tensor, quiet: Quiet, repeats: int = 3) -> float:
-    """Median of a pass over the whole prompt (1, P) with an empty cache, which is the draft's first pass in the library."""
+def prefill_seconds(model: PreTrainedModel, prompt: torch.Tensor, quiet: Quiet) -> float:
+    """Median of passes over the whole prompt (1, P) with an empty cache, which is the draft's first pass in the library; long ones run once."""
 
     def once() -> float:
         synchronise(model.device)
@@ -169,7 +187,10 @@ def prefill_seconds(model: PreTrainedModel, prompt: torch.Tensor, quiet: Quiet, 
         synchronise(model.device)
         return time.perf_counter() - began
 
-    return statistics.median(quiet(once)[0] for _ in range(repeats))
+    times = [quiet(once)[0]]
+    while len(times) < _PREFILLS and sum(times) < _PREFILL_S:
+        times.append(quiet(once)[0])
+    return statistics.median(times)
 
 
 def sample(seconds: list[float]) -> Sample:

@@ -1,0 +1,112 @@
+"""The target's answers to many prompts, written in batches: the reference text of a measurement, not its speed.
+
+Prompts of similar length go together, padded on the left with a token of their own, which the mask hides from the model and which
+tells a repetition penalty nothing new. In float32 a row comes out as it would alone; in 16 bits a batch rounds
+differently. Where memory does not suffice a batch is halved. No row of scores is kept.
+Source of the decoding: the library's own `generate` (transformers 5.24). Times in seconds.
+"""
+
+import gc
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import pad
+
+from core.decoding import Decoding
+from core.errors import DeviceError
+from core.worker.generate import RoundClock, kept_arguments
+from core.worker.models import Pair
+from core.worker.processors import Keeper
+
+MOST_ROWS = 16
+MOST_TOKENS = 65_536
+"""Rows x length of a batch at most, so that its cache stays small beside the models."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """One answer: its tokens (N,) with the end of text, p of each (N,) under sampling, and the call that wrote it with `batch` - 1 others."""
+
+    tokens: NDArray[np.int32]
+    p: NDArray[np.float32] | None
+    total_s: float
+    first_token_s: float
+    batch: int
+    reused: bool = False
+
+
+def write(pair: Pair, prompts: Sequence[torch.Tensor], max_new_tokens: int, decoding: Decoding, seed: int) -> Iterator[tuple[int, Written]]:
+    """The answers to `prompts` (1, P), with their places, as they are done: the shortest prompts first.
+
+    Raises DeviceError when not even one prompt fits, and ModelError when the target's scores are not numbers.
+    """
+    order = sorted(range(len(prompts)), key=lambda at: prompts[at].shape[1])
+    longest = max((prompt.shape[1] for prompt in prompts), default=0) + max_new_tokens
+    rows, done = max(1, min(MOST_ROWS, MOST_TOKENS // max(1, longest))), 0
+    while done < len(order):
+        chosen = order[done : done + rows]
+        found = _attempt(pair, [prompts[at] for at in chosen], max_new_tokens, decoding, seed + 1_000_003 * chosen[0])
+        if found is None:
+            if len(chosen) == 1:
+                raise DeviceError(f"Not even one prompt of {prompts[chosen[0]].shape[1]:,} tokens fits into the memory of {pair.device}.")
+            rows = len(chosen) // 2
+            continue
+        yield from zip(chosen, found, strict=True)
+        done += len(chosen)
+
+
+def _attempt(pair: Pair, prompts: Sequence[torch.Tensor], max_new_tokens: int, decoding: Decoding, seed: int) -> list[Written] | None:
+    """The answers, or None when memory did not suffice; it is given back outside the except block, whose traceback holds it."""
+    try:
+        return _write(pair, prompts, max_new_tokens, decoding, seed)
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+    release_memory()
+    return None
+
+
+def _write(pair: Pair, prompts: Sequence[torch.Tensor], max_new_tokens: int, decoding: Decoding, seed: int) -> list[Written]:
+    longest = max(prompt.shape[1] for prompt in prompts)
+    ids = torch.cat([_padded(prompt, longest) for prompt in prompts])  # (B, P)
+    padding = torch.tensor([longest - prompt.shape[1] for prompt in prompts], device=pair.device)
+    mask = (torch.arange(longest, device=pair.device)[None] >= padding[:, None]).long()
+    clock, keeper = RoundClock(), Keeper(pair.target, decoding.sample)
+    if decoding.sample:
+        torch.manual_seed(seed)
+    began = time.perf_counter()
+    text = pair.target.generate(  # pyright: ignore[reportCallIssue]  # the library's classes do not fit its own protocol
+        input_ids=ids, attention_mask=mask, max_new_tokens=max_new_tokens, streamer=clock, **kept_arguments(pair, decoding, keeper)
+    )
+    tokens, p = text[:, longest:].to("cpu", torch.int32).numpy(), keeper.p(text)
+    total_s = time.perf_counter() - began
+    first_s = total_s if clock.first_at is None else clock.first_at - began
+    ends = [_length(row, pair.eos_ids) for row in tokens]
+    return [Written(tokens[at, :end], None if p is None else p[at, :end], total_s, first_s, len(prompts)) for at, end in enumerate(ends)]
+
+
+def _padded(prompt: torch.Tensor, longest: int) -> torch.Tensor:
+    """(1, longest): the prompt with its own first token before it."""
+    return pad(prompt, (longest - prompt.shape[1], 0), value=int(prompt[0, 0]))
+
+
+def _length(row: NDArray[np.int32], eos_ids: tuple[int, ...]) -> int:
+    """Tokens up to and with the first end of text; behind it a batch goes on with padding."""
+    ends = np.flatnonzero(np.isin(row, eos_ids))
+    return int(ends[0]) + 1 if len(ends) else len(row)
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether the device, or the machine, had too little memory left."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def release_memory() -> None:
+    """Give back what nothing holds any more."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
