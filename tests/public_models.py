@@ -257,6 +257,27 @@ BART_LARGE = {
     "max_position_embeddings": 1024,
 }
 
+LLAMA4_SCOUT = {
+    "architectures": ["Llama4ForConditionalGeneration"],
+    "model_type": "llama4",
+    "text_config": {
+        "model_type": "llama4_text",
+        "attention_chunk_size": 8192,
+        "head_dim": 128,
+        "hidden_size": 5120,
+        "interleave_moe_layer_step": 1,
+        "intermediate_size": 8192,
+        "intermediate_size_mlp": 16384,
+        "max_position_embeddings": 10485760,
+        "num_attention_heads": 40,
+        "num_experts_per_tok": 1,
+        "num_hidden_layers": 48,
+        "num_key_value_heads": 8,
+        "num_local_experts": 16,
+        "vocab_size": 202048,
+    },
+}
+
 _FACTS = {
     "DeepSeek-V3": (DEEPSEEK_V3, 671.03, 37.55, 61 * 576 * 2, 0, {"latent": 61}),
     "gpt-oss-20b": (GPT_OSS_20B, 20.91, 4.19, 24 * 2048, 0, {"sliding": 12, "full": 12}),

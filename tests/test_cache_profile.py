@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import CONFIG_MAPPING
@@ -28,6 +29,11 @@ def table(name: str) -> list[dict[str, str]]:
 
 ROWS = {row["model_id"]: row for row in table("models.csv")}
 LLAMA = CONFIGS["meta-llama/Llama-3.2-1B"]
+QWEN3 = CONFIGS["Qwen/Qwen3-0.6B"]
+
+
+def without(config: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name != key}
 
 
 def kinds(found: CacheProfile) -> dict[str, int]:
@@ -112,6 +118,26 @@ def test_own_code_beside_a_known_architecture_is_named_and_not_run():
     assert "code of its own" in found.notes[0]
 
 
+def test_a_model_that_also_sees_is_no_embedding_model():
+    """Llama 4 Scout: 48 layers, three of four keep the latest 8,192 tokens."""
+    found = cache_profile(public.LLAMA4_SCOUT)
+    assert (found.parameters, found.bytes_per_token) == (107_769_861_120, 48 * 2 * 8 * 128 * 2)
+    assert {(layer.kind, layer.window) for layer in found.per_layer} == {("sliding", 8192), ("full", None)}
+    assert kinds(found) == {"sliding": 36, "full": 12}
+
+
+def test_sizes_that_come_from_the_library_are_named():
+    assert cache_profile({"model_type": "llama"}).notes[0].startswith("The config states no layers, width or heads")
+    assert not cache_profile(LLAMA).notes
+    named = cache_profile(LLAMA | {"architectures": ["SomebodysForCausalLM"]}).notes[0]
+    assert "SomebodysForCausalLM, which Transformers does not have" in named
+
+
+def test_values_without_a_meaning_for_memory_change_nothing():
+    odd = {"num_labels": 10**9, "return_dict": False, "torch_dtype": "torch.bfloat16", "architectures": 5}
+    assert cache_profile(LLAMA | odd) == cache_profile(LLAMA)
+
+
 BAD = {
     "not an object": ([1, 2], "must be a JSON object, not list"),
     "no architecture": ({}, "names no architecture"),
@@ -131,6 +157,18 @@ BAD = {
     "absurd width": (LLAMA | {"hidden_size": 10**15}, "hidden_size is 1,000,000,000,000,000"),
     "two dtypes": (LLAMA | {"dtype": "bfloat16", "torch_dtype": "float16"}, "contradicts itself: dtype is 'bfloat16' and torch_dtype is 'float16'"),
     "no dtype": (LLAMA | {"torch_dtype": "float99"}, "torch_dtype is 'float99'"),
+    "no tokens": (LLAMA | {"vocab_size": 0}, "vocab_size is 0"),
+    "no layers": (without(LLAMA, "num_hidden_layers"), "states no number of layers"),
+    "no width": (without(LLAMA, "hidden_size"), "states no hidden size"),
+    "no heads where the class states a width": (without(QWEN3, "num_attention_heads"), "states no number of attention heads"),
+    "no KV heads where the class has a default": (without(QWEN3, "num_key_value_heads"), "states no number of KV heads"),
+    "sizes beside the text part": (
+        {"model_type": "gemma3", "hidden_size": 5376, "num_hidden_layers": 62, "num_attention_heads": 32, "num_key_value_heads": 16},
+        "hidden_size is 5376 in this config, but Transformers reads 2304",
+    ),
+    "a text part where none is read": (LLAMA | {"text_config": {}}, "has a text part, which 'llama' does not read"),
+    "a draft head": (LLAMA | {"architectures": ["LlamaForCausalLMEagle3"]}, "LlamaForCausalLMEagle3 is a draft head"),
+    "half a model": (CONFIGS["google/flan-t5-large"] | {"architectures": ["T5EncoderModel"]}, "T5EncoderModel is an embedding"),
     "an encoder": ({"model_type": "bert"}, "'bert' is an encoder"),
     "an embedding model": (LLAMA | {"architectures": ["LlamaModel"]}, "LlamaModel is an embedding or classification model"),
     "a classifier": (LLAMA | {"architectures": ["LlamaForSequenceClassification"]}, "writes no text"),

@@ -19,6 +19,7 @@ from tests import public_models as public
 GIB, MIB = 2**30, 2**20
 ROWS = {row["id"]: row for row in csv.DictReader((Path(__file__).parent / "data" / "memory_reports.csv").read_text("utf-8").splitlines())}
 HUGE = GpuMemory("made", 10**13)
+SHORT_MIMO = {"model_type": "mimo_v2_flash", "num_hidden_layers": 2, "hidden_size": 4096, "num_attention_heads": 64, "num_key_value_heads": 4}
 
 
 @cache
@@ -145,7 +146,7 @@ def test_b21_head_width_in_both_directions():
 
 
 def test_b23_keys_and_values_of_different_width():
-    layer = cache_profile({"model_type": "mimo_v2_flash", "num_hidden_layers": 2}).per_layer[0]
+    layer = cache_profile(SHORT_MIMO).per_layer[0]
     assert (layer.key_width, layer.value_width) == (192, 128)
     assert layer.bytes_per_token == layer.kv_heads * (192 + 128) * 2
 

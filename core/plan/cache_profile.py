@@ -35,13 +35,12 @@ def cache_profile(config: Mapping[str, Any] | PretrainedConfig) -> CacheProfile:
     Takes seconds and some 100 MB whatever the model's size. Raises InvalidInput when it is no config, ModelError when the
     architecture is unknown, is no language model, or cannot be built or run here; never guesses.
     """
-    resolved = resolve(config)
     try:
-        return _read_off(skeleton.build(resolved))
+        return _read_off(skeleton.build(resolve(config)))
     except DraftgaugeError:
         raise
-    except Exception as error:  # an architecture of a kind that was not thought of
-        raise ModelError(f"The memory of {resolved.whole.model_type!r} cannot be estimated ({why(error)}).") from error
+    except Exception as error:  # a config or an architecture of a kind that was not thought of
+        raise ModelError(f"The memory of this model cannot be estimated ({why(error)}).") from error
 
 
 def _read_off(built: Skeleton) -> CacheProfile:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+import transformers
 from transformers import CONFIG_MAPPING, PretrainedConfig
 from transformers.models.auto import modeling_auto as auto
 
@@ -22,12 +23,23 @@ LARGEST_SIZE = 10**8
 HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "decoder_attention_heads")
 WIDTHS = ("hidden_size", "n_embd", "d_model")
 
-_DROPPED = ("quantization_config", "compression_config", "auto_map")
+TEXT_PARTS = ("text_config", "decoder", "generator")
+"""Where a config of several models keeps the one that writes text (the library's `get_text_config`)."""
+
+_DROPPED = ("quantization_config", "compression_config", "auto_map", "dtype", "torch_dtype", "return_dict", "num_labels", "id2label", "label2id")
+"""Say nothing of sizes; a large `num_labels` alone would take gigabytes."""
 _OTHER_SENSES = ("vision_config", "audio_config", "vision_tower", "speech_config")
 _SIZE = re.compile(r"num_(.*_)?(layers|heads|experts)|n_(layers?|heads?|embd|inner|positions|ctx)|(.*_)?size|d_(model|kv|ff)|(.*_)?dim")
 _LAYERS = re.compile(r"num_(hidden_|decoder_|encoder_)?layers|n_layers?|(encoder|decoder)_layers")
 _DTYPE = re.compile(r"auto|float(16|32|64)|bfloat16|float8_\w+|u?int\d+")
-_NO_TEXT = re.compile(r"For(SequenceClassification|TokenClassification|QuestionAnswering|MultipleChoice|MaskedLM)$|RewardModel$")
+_NO_TEXT = re.compile(r"For(SequenceClassification|TokenClassification|QuestionAnswering|MultipleChoice|MaskedLM)$|(Reward|Encoder)Model$")
+_DRAFT_HEAD = re.compile(r"Eagle|Medusa|NextN|MTP|Speculator")
+_SIZES = {"num_hidden_layers": "number of layers", "hidden_size": "hidden size", "num_attention_heads": "number of attention heads"}
+_OTHER_NAMES = {
+    "num_hidden_layers": ("layer_types", "layers_block_type", "hybrid_override_pattern"),
+    "hidden_size": (*WIDTHS, "n_embed", "emb_dim"),
+    "num_attention_heads": (*HEADS, "attention_heads", "encoder_attention_heads", "num_decoder_attention_heads"),
+}
 
 
 class Resolved(NamedTuple):
@@ -55,10 +67,14 @@ def resolve(given: Mapping[str, Any] | PretrainedConfig) -> Resolved:
         text = config.get_text_config(decoder=True)
     except ValueError as error:
         raise ModelError(f"The config of {model_type!r} has several text parts, so its memory cannot be estimated ({why(error)}).") from error
+    if not isinstance(text, PretrainedConfig):
+        raise ModelError(f"This config of {model_type!r} has a text part, which {model_type!r} does not read. Correct the config.")
     _check_layers(text)
     _check_purpose(raw, config)
     whole, builder = _choose(config, text)
-    return Resolved(whole, text, builder, _asks_own_head(raw, whole), tuple(_notes(raw, config, whole, text)))
+    if not isinstance(given, PretrainedConfig):
+        _check_stated(raw, config, text)
+    return Resolved(whole, text, builder, _asks_own_head(raw, whole), tuple(_notes(raw, config, text)))
 
 
 def _object(given: object) -> dict[str, Any]:
@@ -108,7 +124,7 @@ def _check_size(place: str, key: str, value: object) -> None:
         return  # a switch or a factor whose name ends like a size
     if isinstance(value, bool) or not isinstance(value, int):
         raise ModelError(f"{place} is {value!r} in this config; it must be a whole number. Correct the config.")
-    if value < 0 or (counted and value == 0) or value > LARGEST_SIZE:
+    if value < 0 or (value == 0 and (counted or key in (*WIDTHS, "vocab_size"))) or value > LARGEST_SIZE:
         raise ModelError(f"{place} is {value:,} in this config, which no model has. Correct the config.")
     if _LAYERS.fullmatch(key) and value > MOST_LAYERS:
         raise ModelError(f"{place} is {value:,} in this config; models of more than {MOST_LAYERS} layers are not built here. Correct the config.")
@@ -140,12 +156,48 @@ def _check_heads(raw: Mapping[str, Any]) -> None:
             )
 
 
+def _stated(part: Mapping[str, Any], text: PretrainedConfig) -> dict[str, list[Any]]:
+    """What `part` itself says of each size that the class knows, under any of its names."""
+    found: dict[str, list[Any]] = {}
+    for size in _SIZES:
+        if hasattr(text, size):
+            names = {size, text.attribute_map.get(size), *_OTHER_NAMES[size]}
+            found[size] = [value for key, value in part.items() if key in names or (size == "num_hidden_layers" and _LAYERS.fullmatch(key))]
+    return found
+
+
+def _check_stated(raw: Mapping[str, Any], config: PretrainedConfig, text: PretrainedConfig) -> None:
+    """A class fills gaps with the sizes of one model among many: a guess, unless a config states none and so means that model.
+
+    Text parts are spared, because published ones leave out what is as in the class (gemma-3-4b-it).
+    """
+    if any(isinstance(raw.get(part), Mapping) for part in TEXT_PARTS):
+        return
+    stated = _stated(raw, text)
+    if not any(stated.values()):
+        return
+    for size, values in stated.items():
+        if not values:
+            raise ModelError(f"This config states no {_SIZES[size]}, so its memory cannot be estimated. Add {size}.")
+    for key, value in raw.items():
+        read = getattr(text, key, value) if text is not config and not config.is_encoder_decoder and _SIZE.fullmatch(key) else value
+        if read != value:
+            place = f"because the sizes of {config.model_type!r} belong into text_config"
+            raise ModelError(f"{key} is {value!r} in this config, but Transformers reads {read!r}, {place}. Correct the config.")
+    default = next((field.default for field in fields(type(text)) if field.name == "num_key_value_heads"), None)
+    if isinstance(default, int) and "num_key_value_heads" not in raw and not hasattr(text, "kv_lora_rank"):
+        raise ModelError("This config states no number of KV heads, so its cache cannot be sized. Add num_key_value_heads.")
+
+
 def _library_config(raw: dict[str, Any], model_type: str) -> PretrainedConfig:
-    kept = {key: value for key, value in raw.items() if key not in _DROPPED}
     try:
-        return CONFIG_MAPPING[model_type].from_dict(kept)
+        return CONFIG_MAPPING[model_type].from_dict(_kept(raw))
     except Exception as error:  # a class may raise anything for values it cannot use
         raise ModelError(f"Transformers cannot read this config of {model_type!r} ({why(error)}). Correct the config.") from error
+
+
+def _kept(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _kept(value) if key in TEXT_PARTS and isinstance(value, Mapping) else value for key, value in part.items() if key not in _DROPPED}
 
 
 def _check_layers(text: PretrainedConfig) -> None:
@@ -159,14 +211,23 @@ def _check_layers(text: PretrainedConfig) -> None:
 
 
 def _check_purpose(raw: Mapping[str, Any], config: PretrainedConfig) -> None:
-    """Embedding models, classifiers and encoders write no text."""
-    architecture = next(iter(raw.get("architectures") or ()), "")
-    bare = architecture in auto.MODEL_MAPPING_NAMES.values() and architecture not in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
-    if _NO_TEXT.search(str(architecture)) or (bare and not config.is_encoder_decoder):
+    """Embedding models, classifiers and encoders write no text; draft heads are no models of their own."""
+    architecture = _architecture(raw)
+    if _DRAFT_HEAD.search(architecture):
+        raise ModelError(f"{architecture} is a draft head that reads its target's hidden states, no model of its own. Choose a complete model.")
+    writers = (auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)
+    bare = architecture in auto.MODEL_MAPPING_NAMES.values() and not any(architecture in names.values() for names in writers)
+    if _NO_TEXT.search(architecture) or (bare and not config.is_encoder_decoder):
         raise ModelError(f"{architecture} is an embedding or classification model: it writes no text, so it can be neither target nor draft.")
     encoder = config.model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES and not config.is_encoder_decoder
     if encoder and not getattr(config, "is_decoder", False):
         raise ModelError(f"{config.model_type!r} is an encoder: it writes no text, so it can be neither target nor draft.")
+
+
+def _architecture(raw: Mapping[str, Any]) -> str:
+    """The class that the config names first, empty where it names none."""
+    names = raw.get("architectures")
+    return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
 
 
 def _choose(config: PretrainedConfig, text: PretrainedConfig) -> tuple[PretrainedConfig, str]:
@@ -187,11 +248,16 @@ def _asks_own_head(raw: Mapping[str, Any], whole: PretrainedConfig) -> bool:
     return part.get("tie_word_embeddings") is False or getattr(whole, "scale_decoder_outputs", True) is False
 
 
-def _notes(raw: Mapping[str, Any], config: PretrainedConfig, whole: PretrainedConfig, text: PretrainedConfig) -> Iterator[str]:
+def _notes(raw: Mapping[str, Any], config: PretrainedConfig, text: PretrainedConfig) -> Iterator[str]:
     if text is not config and not config.is_encoder_decoder:
         yield f"Only the text part is counted ({text.model_type}); what reads images or sound comes on top."
     if raw.get("auto_map"):
         yield "The repository also brings code of its own; the figures are those of the library's own class."
+    elif _architecture(raw) and not hasattr(transformers, _architecture(raw)):
+        yield f"The config names the class {_architecture(raw)}, which Transformers does not have; the figures are those of {config.model_type!r}."
+    part = next((raw[name] for name in TEXT_PARTS if isinstance(raw.get(name), Mapping)), raw)
+    if not any(_stated(part, text).values()):
+        yield f"The config states no layers, width or heads; those that the library gives {text.model_type!r} are used."
 
 
 def why(error: Exception) -> str:
