@@ -210,6 +210,26 @@ def test_a_gguf_file_is_described(settings: Settings) -> None:
     assert (found.licence, found.refusal) == ("apache-2.0", "")
 
 
+def test_a_gguf_config_is_what_transformers_maps_without_torch_and_in_a_blink(settings: Settings) -> None:
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    settings.model_roots[0].mkdir()
+    file = settings.model_roots[0] / "tiny.gguf"
+    gguf_file(file)
+    assert info("gguf:tiny.gguf", settings).config == load_gguf_checkpoint(str(file))["config"]
+    code = "import sys; from core.plan import gguf_config; gguf_config.main(); sys.exit(sys.modules['torch'] is not None)"
+    assert subprocess.run([sys.executable, "-c", code, str(file)], check=False, cwd=ROOT, capture_output=True).returncode == 0
+
+
+def test_a_gguf_file_whose_weights_are_cut_off_is_said(settings: Settings) -> None:
+    settings.model_roots[0].mkdir()
+    file = settings.model_roots[0] / "tiny.gguf"
+    gguf_file(file)
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(ModelError, match=r"tiny\.gguf is cut off: it ends before 'output_norm\.weight' does"):
+        info("gguf:tiny.gguf", settings)
+
+
 def test_a_gguf_architecture_that_transformers_cannot_map_is_refused(settings: Settings) -> None:
     settings.model_roots[0].mkdir()
     gguf_file(settings.model_roots[0] / "odd.gguf", "plamo")
