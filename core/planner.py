@@ -24,7 +24,9 @@ MOST_REMEMBERED = 500
 IDLE_S = 90.0
 LOOK_AGAIN_S = 0.25
 TRY_AGAIN_S = 300.0
-"""How long a failed renewal of an old answer is left alone."""
+"""How long a failed job is left alone before somebody who asks for it starts it anew."""
+LOCAL = ("demo:", "folder:", "gguf:")
+"""How the addresses of models on this machine begin."""
 QUEUED = "waiting for its turn"
 WORKING = "reading"
 HELD = "waiting until the timed part of a measurement is over"
@@ -32,23 +34,26 @@ HELD = "waiting until the timed part of a measurement is over"
 
 @dataclass(frozen=True)
 class Task:
-    """A job's function, its longest time, whether it needs torch, and for how long its answer is good (None: for ever)."""
+    """A job's function, its longest time, whether it needs torch, for how long its answer is good (None: for ever), and whether it asks
+    the network unless its model is on this machine.
+    """
 
     function: str
     limit_s: float
     heavy: bool = False
     good_for_s: float | None = None
+    network: bool = False
 
 
 TASKS = {
-    "describe": Task("core.plan.describe:describe", 60, good_for_s=86_400),
-    "search": Task("core.plan.search:search", 20, good_for_s=3_600),
+    "describe": Task("core.plan.describe:describe", 60, good_for_s=86_400, network=True),
+    "search": Task("core.plan.search:search", 20, good_for_s=3_600, network=True),
     "compare": Task("core.plan.vocabulary:compare_stored", 30),
     "profile": Task("core.plan.cache_profile:profile", 60, heavy=True),
     "import_prompts": Task("core.plan.import_prompts:import_prompts", 60),
     "prompt_tokens": Task("core.plan.prompt_tokens:prompt_tokens", 120, heavy=True, good_for_s=86_400),
     "prompt_preview": Task("core.plan.prompt_tokens:prompt_preview", 120, heavy=True, good_for_s=86_400),
-    "prices": Task("core.plan.price_refresh:refresh", 60, good_for_s=3_600),
+    "prices": Task("core.plan.price_refresh:refresh", 60, good_for_s=3_600, network=True),
 }
 
 
@@ -111,14 +116,17 @@ class Planner:
     def __init__(
         self, settings: Settings, timing: Callable[[], bool] = lambda: False, *, tasks: dict[str, Task] | None = None, light: int = 3
     ) -> None:
-        """`timing` says whether a measurement is being timed now; it may raise StoreError. `light`: processes for jobs without torch."""
+        """`timing` says whether a measurement is being timed now; it may raise StoreError.
+
+        light: processes for jobs without torch, and as many for those that ask the network, so that a slow Hub holds up nothing else.
+        """
         self._settings, self._timing, self._tasks = settings, timing, tasks or TASKS
         self._folder = settings.data / "plan" / "answers"
         self._lock = threading.Lock()
         self._states: dict[str, _State] = {}
         self._closed = threading.Event()
-        self._light, self._heavy = Lane(), Lane()
-        lanes = [*([self._light] * light), self._heavy]
+        self._light, self._network, self._heavy = Lane(), Lane(), Lane()
+        lanes = [*([self._light, self._network] * light), self._heavy]
         self._threads = [threading.Thread(target=self._serve, args=(lane,), name="draftgauge-plan", daemon=True) for lane in lanes]
         for thread in self._threads:
             thread.start()
@@ -134,7 +142,7 @@ class Planner:
             state = self._states.get(key) or _State(answers.read(self._folder, key))
             if not state.waiting and (again or self._due(task, state)):
                 state = replace(state, waiting=QUEUED, failed="")
-                (self._heavy if self._tasks[task].heavy else self._light).put(_Job(key, task, arguments))
+                self._lane(task, arguments).put(_Job(key, task, arguments))
             self._remember(key, state)
         return state.answer()
 
@@ -142,17 +150,23 @@ class Planner:
         """End the processes. Jobs that were waiting are dropped."""
         self._closed.set()
         for _ in self._threads:
-            self._light.put(None)
-            self._heavy.put(None)
+            for lane in (self._light, self._network, self._heavy):
+                lane.put(None)
         for thread in self._threads:
             thread.join()
 
+    def _lane(self, task: str, arguments: Arguments) -> Lane:
+        if self._tasks[task].heavy:
+            return self._heavy
+        local = str(arguments.get("model", "")).startswith(LOCAL)
+        return self._network if self._tasks[task].network and not local else self._light
+
     def _due(self, task: str, state: _State) -> bool:
-        """Whether a job has never been done, or its answer is too old and was not tried lately."""
-        if state.made is None:
-            return not state.failed
+        """Whether a job has never been done, or its answer is too old, and it was not tried lately."""
+        if time.time() - state.tried_s < TRY_AGAIN_S:
+            return False
         good_for_s = self._tasks[task].good_for_s
-        return good_for_s is not None and time.time() - state.made.made_s > good_for_s and time.time() - state.tried_s > TRY_AGAIN_S
+        return state.made is None or (good_for_s is not None and time.time() - state.made.made_s > good_for_s)
 
     def _remember(self, key: str, state: _State) -> None:
         """With the lock held. The states that were asked for longest ago go first; those under way stay."""

@@ -17,6 +17,8 @@ from core.settings import Settings
 TASKS = {
     **{name: Task(f"tests.plan_jobs:{name}", 20) for name in ("echo", "refuse", "crash", "die", "big", "imports")},
     "hang": Task("tests.plan_jobs:hang", 1.0),
+    "slow_hub": Task("tests.plan_jobs:hang", 5.0, network=True),
+    "echo_hub": Task("tests.plan_jobs:echo", 20, network=True),
     "start_another": Task("tests.plan_jobs:start_another", 1.0),
     "once": Task("tests.plan_jobs:once", 20, good_for_s=0.0),
 }
@@ -95,6 +97,21 @@ def test_a_job_that_hangs_is_killed_and_does_not_hold_up_others(planner: Planner
     answer = final(lambda: planner.ask("hang", stuck))
     assert answer == Failed("There was no answer within 1 seconds, so the job was stopped. Try again, or choose another model.")
     assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
+
+
+def test_a_hub_that_hangs_holds_up_nothing_on_this_machine(planner: Planner, tmp_path: Path) -> None:
+    stuck = [{"model": f"acme/{at}", "pid_file": str(tmp_path / "pid")} for at in range(3)]
+    for arguments in stuck:
+        planner.ask("slow_hub", arguments)
+    assert isinstance(final(lambda: planner.ask("echo", {"name": "compare"}), within_s=4), Ready)
+    assert isinstance(final(lambda: planner.ask("echo_hub", {"model": "demo:target"}), within_s=4), Ready)
+    assert all(isinstance(planner.ask("slow_hub", arguments), Waiting) for arguments in stuck)
+
+
+def test_a_failure_is_not_kept_for_ever(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(final(lambda: planner.ask("refuse", {"name": "x"})), Failed)
+    monkeypatch.setattr("core.planner.TRY_AGAIN_S", 0.0)
+    assert isinstance(planner.ask("refuse", {"name": "x"}), Waiting)
 
 
 def gone(pid: str) -> bool:
