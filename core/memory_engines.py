@@ -1,7 +1,8 @@
 """How much each engine keeps for one sequence, where engines differ: windows, page sizes, copies of running states, latents.
 
 Units: tokens and bytes of one sequence on one GPU (a rank). Sources, read November 2026: vLLM vllm/v1/kv_cache_interface.py
-(SlidingWindowSpec rounds up to pages of 16 tokens and one more; MambaSpec keeps 1 + num_speculative_blocks states); SGLang
+(SlidingWindowSpec rounds up to pages of 16 tokens and one more; MambaSpec keeps 1 + num_speculative_blocks states), mamba_utils.py
+(states in the model's dtype unless told otherwise) and deepseek_v2.py (an indexer's keys in fp8 with a scale); SGLang
 srt/server_args.py (swa_full_tokens_ratio 0.8: window layers get a pool of 80 % of the tokens, whatever the window); llama.cpp
 src/llama-kv-cache-iswa.cpp (window + n_ubatch of 512 cells, rounded up to 256). Not covered: prompt chunks that are under way
 (vLLM keeps up to max_num_batched_tokens more of a window layer), prefix caches, offloading.
@@ -62,11 +63,29 @@ def notes(profile: CacheProfile, name: str, *, engine: Engine, gamma: int) -> li
         found.append(f"{name}: {_WINDOWS[engine]}")
     if any(layer.kind == "latent" for layer in profile.per_layer):
         found.append(f"{name}: one latent per token and layer, whole on every rank. {_LATENTS[engine]}")
+    if any(_indexed(layer) for layer in profile.per_layer):
+        found.append(f"{name}: the keys of its indexer are counted in bf16, as in Transformers; vLLM and SGLang keep them in fp8, about half.")
     if gamma and profile.fixed_bytes_per_sequence and RULES[engine].states_per_draft_token:
         found.append(f"{name}: {engine} keeps 1 + {gamma} copies of the running state of each sequence while it drafts {gamma} tokens.")
+    if profile.fixed_bytes_per_sequence and engine == "vLLM":
+        found.append(f"{name}: {_VLLM_STATES}")
     return found
 
 
+def dtype_notes(name: str, dtype: str, *, engine: Engine) -> list[str]:
+    """Where `engine` does not offer the cache dtype whose size is counted. Raises InvalidInput for an unknown dtype."""
+    rate = kv_rate(dtype)
+    if rate == kv_rate("fp8") and engine in ("transformers", "llama.cpp"):
+        return [f"{name}: {engine} offers no fp8 cache that a draft could share; the size is that of vLLM and SGLang, one byte per value."]
+    if rate in (kv_rate("int8"), kv_rate("int4")) and engine != "llama.cpp":
+        return [f"{name}: a cache in {dtype} is counted as llama.cpp keeps it (q8_0, q4_0: 34 or 18 bytes for 32 values); {engine} may not offer it."]
+    return []
+
+
+_VLLM_STATES = (
+    "running states are counted as in Transformers, mostly fp32; vLLM keeps them in the weights' dtype, down to half of that, "
+    "unless the config or --mamba-ssm-cache-dtype says float32."
+)
 _WINDOWS: dict[Engine, str] = {
     "transformers": "Transformers keeps no more than the window in window layers.",
     "vLLM": "vLLM keeps no more than the window in window layers, in pages of 16 tokens; with --disable-hybrid-kv-cache-manager it reserves all.",
@@ -89,6 +108,11 @@ def _kept(layer: LayerCache, tokens: int, engine: Engine, hybrid: bool) -> int:
     if rule.window_share is not None:
         return ceil(tokens * rule.window_share) if hybrid else tokens
     return min(_pages(tokens, rule.page_tokens), _pages(layer.window + rule.beyond_window_tokens, rule.page_tokens))
+
+
+def _indexed(layer: LayerCache) -> bool:
+    """Whether the layer keeps keys of an indexer besides its own (DeepSeek sparse attention)."""
+    return layer.window is None and layer.bytes_per_token > 2 * layer.kv_heads * (layer.key_width + layer.value_width)
 
 
 def _pages(tokens: int, page: int) -> int:

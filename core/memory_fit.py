@@ -185,6 +185,7 @@ class Need:
             if model.weight_origin == "parameters x dtype":
                 found.append(f"{name}: weights estimated as parameters x dtype; the files may differ.")
             found += engines.notes(model.profile, name, engine=self.engine, gamma=self.gamma)
+            found += engines.dtype_notes(name, model.kv_dtype, engine=self.engine)
         if self.draft and self.engine == "transformers" and self.target.profile.fixed_bytes_per_sequence:
             found.append(f"Target: {engines.STATELESS_ONLY}")
         limit = self.draft.profile.context if self.draft else None

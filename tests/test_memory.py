@@ -257,3 +257,32 @@ def test_the_curve_crosses_where_the_fit_says(sequences):
 def test_a_curve_that_never_crosses():
     assert memory.memory_curve(LLAMA_1B, None, A100, contexts=[1, 100], sequences=1).crossing is None
     assert memory.memory_curve(LLAMA_8B, None, GpuMemory("small", GIB), contexts=[1, 100], sequences=1).crossing == 0
+
+
+def told(profile: CacheProfile, engine: memory.Engine, kv_dtype: str = "bfloat16") -> str:
+    model = memory.model_memory(profile, kv_dtype=kv_dtype)
+    return " ".join(memory.fit(model, None, GpuMemory("made", 10**15), context=256, engine=engine).notes)
+
+
+def test_states_are_named_as_transformers_keeps_them_only_where_vllm_keeps_less():
+    assert "vLLM keeps them in the weights' dtype, down to half" in told(NEXT, "vLLM")
+    assert "weights' dtype" not in told(NEXT, "SGLang") + told(LLAMA_8B, "vLLM")
+
+
+def test_a_cache_format_that_the_engine_lacks_is_named():
+    assert "counted as llama.cpp keeps it" in told(LLAMA_8B, "vLLM", "q4_0")
+    assert "counted as llama.cpp keeps it" in told(LLAMA_8B, "SGLang", "int8")
+    assert "offers no fp8 cache" in told(LLAMA_8B, "llama.cpp", "fp8")
+    for engine, kv_dtype in (("vLLM", "fp8"), ("llama.cpp", "int4"), ("transformers", "bfloat16")):
+        assert "counted as" not in told(LLAMA_8B, engine, kv_dtype)
+        assert "offers no" not in told(LLAMA_8B, engine, kv_dtype)
+
+
+def test_an_indexers_keys_are_named():
+    """DeepSeek-V3.2: 576 values of the latent and 128 of the indexer, in bf16."""
+    layer = memory.LayerCache("latent", 1, 512, 64, bytes_per_token=2 * (576 + 128))
+    sparse = replace(LLAMA_8B, per_layer=(layer,) * 61)
+    assert sparse.bytes_per_token == 85_888
+    assert "keys of its indexer are counted in bf16" in told(sparse, "vLLM")
+    dense = replace(layer, bytes_per_token=2 * 576)
+    assert "indexer" not in told(replace(LLAMA_8B, per_layer=(dense,) * 61), "vLLM")
