@@ -18,6 +18,7 @@ from core.palette import Palette
 GIB = 2**30
 BAR_HEIGHT, CURVE_HEIGHT, FLEET_HEIGHT = 212, 360, 320
 MOST_ABOVE_LIMIT = 1.75
+LEAST_ABOVE_WEIGHTS = 1.3
 LABEL_SHARE = 0.06
 APART_SHARE = 0.16
 
@@ -108,7 +109,8 @@ def memory_curve(palette: Palette, lines: Sequence[Growth], *, usable_bytes: flo
     fig = figure(palette, "Memory by context", f"GiB on one {gpu} with the draft, by sequences", height=CURVE_HEIGHT, top=64)
     limit = usable_bytes / GIB
     highest = max(max(line.bytes) for line in lines) / GIB
-    top = min(max(highest * 1.06, limit * 1.15), limit * MOST_ABOVE_LIMIT)
+    least = min(line.bytes[0] for line in lines) / GIB
+    top = max(min(max(highest * 1.06, limit * 1.15), limit * MOST_ABOVE_LIMIT), least * LEAST_ABOVE_WEIGHTS)
     widest = max(line.tokens[-1] for line in lines)
     for line, colour in zip(lines, palette.steps[-len(lines) :], strict=True):
         fig.add_scatter(
@@ -207,6 +209,8 @@ def fleet(palette: Palette, load: Load, *, now: float) -> go.Figure:
     fig.update_layout(hovermode="x unified")
     fig.update_xaxes(tickformat=",", nticks=6, tickangle=0, title_text="requests per day", unifiedhovertitle={"text": "%{x:,.0f} requests a day"})
     fig.update_yaxes(rangemode="tozero", tickformat=",", nticks=6)
+    if max(*load.without, *load.with_draft) < 6:
+        fig.update_yaxes(dtick=1)
     return fig
 
 

@@ -128,3 +128,15 @@ def test_every_figure_carries_title_and_unit():
     for fig, unit in zip(every, ("GiB", "GiB", "GPUs", "ratio"), strict=True):
         assert layout(fig).title.text.startswith("<b>")
         assert unit in layout(fig).title.text
+
+
+def test_lines_that_begin_above_the_limit_are_still_seen():
+    fig = curve(Growth(1, TOKENS, [760 * GIB, 761 * GIB, 762 * GIB], 0), Growth(64, TOKENS, [760 * GIB, 900 * GIB, 1100 * GIB], 0))
+    assert layout(fig).yaxis.range[1] == pytest.approx(760 * 1.3)
+    at = {note.text: (note.x, note.y) for note in layout(fig).annotations}
+    assert at["1"] != at["64"]
+    assert at["1"][0] == 8192
+
+
+def test_few_gpus_have_whole_ticks():
+    assert layout(figs.fleet(LIGHT, Load([0, 100], [1, 2], [1, 1]), now=50)).yaxis.dtick == 1
