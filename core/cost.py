@@ -50,15 +50,17 @@ def converted(usd: float, units_per_usd: float) -> float:
     return _finite("usd", usd) * _positive("units_per_usd", units_per_usd)
 
 
-def parse_amount(text: str, name: str = "price", most: float = 1e6) -> float:
+def parse_amount(text: str, name: str = "price", most: float = 1e6, unit: str = "in USD") -> float:
     """A typed amount, such as 1.29. Raises InvalidInput with a sentence for anything that is not one plain number above zero.
+
+    unit: what the sentence asks for where letters were typed.
 
     Commas are never guessed at: 1,234 may mean either of two amounts.
     """
     typed = text.strip()
     if not typed:
         raise InvalidInput(f"The {name} is empty. Type a number such as 1.29.")
-    wrong = _wrong(typed)
+    wrong = _wrong(typed, unit)
     if wrong:
         raise InvalidInput(f"The {name} is {typed[:40]!r}, {wrong}.")
     amount = float(typed)
@@ -69,14 +71,14 @@ def parse_amount(text: str, name: str = "price", most: float = 1e6) -> float:
     return amount
 
 
-def _wrong(typed: str) -> str:
+def _wrong(typed: str, unit: str) -> str:
     """What is wrong with a typed amount and what to do, or nothing."""
     if _PLAIN.fullmatch(typed):
         return ""
     if typed.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         return "which is not an amount. Type a number such as 1.29"
     if _CURRENCY.search(typed):
-        return "with a currency or other letters. Type the number alone, in USD"
+        return f"with a currency or other letters. Type the number alone, {unit}"
     if "," in typed:
         return "with a comma, which may part thousands or decimals. Write it with a point and no separators, such as 1234.5"
     if typed.startswith(("-", "\N{MINUS SIGN}")):

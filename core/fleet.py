@@ -198,7 +198,7 @@ def assumptions(traffic: Traffic, serving: Serving, drafting: Drafting) -> tuple
         Assumption("Draft's prompt pass", drafting.prompt_share, "of the target's", "The draft reads every prompt too."),
         Assumption("Draft and loop", None, "", "Their share of a round grows with the batch as a plain step does."),
         Assumption("One copy", None, "", "A GPU stands for one copy of the target: a model spread over several counts them as one."),
-        Assumption("Dense model", None, "", "A mixture of experts reads more weights in a batch: give measured pass prices."),
+        Assumption("Dense model", None, "", "A mixture of experts reads more weights in a batch: left out unless passes were measured."),
     )
 
 

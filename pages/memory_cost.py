@@ -79,22 +79,22 @@ with body:
         st.markdown("**What it costs and what it saves**")
         memory_money.figures(answer, gain, value, money, speed)
         memory_money.notes(answer, value, money)
-        st.markdown("**Which GPUs hold it**")
         memory_show.badges(setting)
         if not asked.gpu_known:
             look.note(look.plain(asked.gpu_note))
     st.subheader("Per sequence and token", anchor=False)
     memory_show.models(named, answer)
-    for note in answer.notes:
+    for note in (*answer.notes, *memory_show.encoder_notes(named)):
         look.note(look.plain(note))
     other = (money.currency, money.rate)
-    memory_money.stakeholders(memory_gain.sentence((target.name, draft.name), answer, gain, value, other))
+    price = memory_money.basis(money, asked.gpu_name)
+    memory_money.stakeholders(memory_gain.sentence((target.name, draft.name), answer, gain, value, other, price))
 with fleet_place:
     folded = st.expander("Fleet: requests per day to GPUs", expanded=memory_fleet.in_address(), on_change="rerun")
     if folded.open:
         with folded:
             gpu = prices.find_gpu(asked.gpu_name)
-            memory_fleet.show(memory_fleet.Facts(setting, answer, gain, money, gpu, seen, speed))
+            memory_fleet.show(memory_fleet.Facts(target.name, setting, answer, gain, money, gpu, seen, speed))
 with layers_place:
     folded = st.expander("Layers, one by one", on_change="rerun")
     if folded.open:

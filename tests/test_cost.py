@@ -127,4 +127,4 @@ def test_any_text_is_an_amount_or_a_sentence(typed):
     except InvalidInput:
         return
     assert 0 < amount <= 1e6
-    assert amount == float(typed)
+    assert amount == float(typed.strip())

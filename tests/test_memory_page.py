@@ -8,14 +8,14 @@ from math import ceil
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import answers, prices
+from core import answers, builtin, prices
 from core.memory import CacheProfile, LayerCache
 from core.model_info import ModelInfo, Weights
 from core.planner import Planner, Task
 from core.runs import ModelRef, Run
 from core.settings import Settings
 from core.store import Store
-from core.ui import memory_gain, memory_pair, memory_prices, memory_typed
+from core.ui import memory_gain, memory_pair, memory_prices, memory_show, memory_typed
 from tests import synthetic
 from tests.apps import metric, ok, open_page, texts
 
@@ -155,7 +155,9 @@ def test_sentence_for_stakeholders_has_every_part():
     app = open_page("memory_cost", **LLAMA, gpu="H100 SXM", price="4.29", speedup="1.52", currency="eur", rate="0.92")
     sentence = copied(app)
     assert sentence.startswith("On one H100 SXM the draft Llama-3.2-1B takes 6.8 GB beside Llama-3.1-8B and costs ")
-    assert sentence.endswith("at one request at a time it saves 1,057 USD (972 EUR at 0.92) a month (what-if speedup 1.52x, not measured).")
+    assert sentence.endswith(
+        "at one request at a time it saves 1,057 USD (972 EUR at 0.92) a month (4.29 USD per GPU-hour; what-if speedup 1.52x, not measured)."
+    )
     assert "2,841\\.70 a month without, 1,869\\.54 with the draft, saving 972\\.16" in texts(app) or "saving 972.16" in texts(app)
 
 
@@ -574,3 +576,106 @@ def test_sizes_are_written_in_decimal_units(bytes_: float, words: str):
 @pytest.mark.parametrize(("typed", "value"), [("8,192", 8192), (" 0.5 ", 0.5), (".25", 0.25), ("1,057.50", 1057.5)])
 def test_numbers_may_be_grouped(typed: str, value: float):
     assert memory_typed.number("n", typed, 0, 1e6) == value
+
+
+def test_a_copied_sentence_names_its_price_and_day():
+    listed = prices.find(prices.load(), "A10", 1)[0]
+    assert f" a month ({listed.usd_per_hour:.2f} USD per GPU-hour as of {listed.dated:%Y-%m-%d}; what-if speedup 1.30x" in copied(
+        open_page("memory_cost", **LLAMA, gpu="A10", context="128", sequences="1", weights="int4")
+    )
+
+
+def test_a_price_that_cannot_be_read_is_not_called_missing_in_the_sentence():
+    sentence = copied(open_page("memory_cost", **LLAMA, gpu="H100 SXM", price="4,29"))
+    assert "There is no price" not in sentence
+    assert sentence.endswith("The price or the hours that were typed cannot be read, so no saving is given.")
+
+
+def test_a_rate_with_letters_is_not_asked_for_in_usd():
+    shown = texts(open_page("memory_cost", **LLAMA, currency="EUR", rate="0.9 EUR")).replace("\\", "")
+    assert "The rate is '0.9 EUR', with a currency or other letters. Type the number alone, such as 0.9." in shown
+
+
+def test_no_concurrency_lost_is_said_without_a_percentage():
+    app = open_page("memory_cost", **LLAMA, gpu="H100 SXM", context="131072", sequences="1", kv="float32")
+    assert metric(app, "Sequences at 131,072") == "1"
+    assert chip(app, "Sequences at 131,072") == "none lost"
+    assert "and costs no concurrency (1 request of 131,072 tokens with it and without)" in copied(app)
+    assert "The draft costs no concurrency." in texts(app)
+
+
+@pytest.mark.parametrize(("lost", "words"), [(0.0, "nothing"), (0.004, "less than 1 %"), (0.237, "24 %"), (0.996, "more than 99 %"), (1.0, "100 %")])
+def test_a_share_is_not_rounded_to_none_or_all(lost: float, words: str):
+    assert memory_gain.share(lost) == words
+
+
+def test_the_gpus_are_judged_for_a_load_that_is_named():
+    shown = texts(open_page("memory_cost", **LLAMA, context="8192", sequences="16"))
+    assert "**Which GPUs hold 16 sequences of 8,192 tokens**" in shown
+    assert "Tight: less than 5 % of what the engine may take is free." in shown
+
+
+def test_fleet_refuses_requests_longer_than_the_context():
+    app = open_page("memory_cost", **LLAMA, **(FLEET | {"prompt": "8,000", "answer": "200"}))
+    assert "A request of 8,200 tokens (8,000 of prompt and 200 of answer) is longer than the context of 8,192" in texts(app).replace("\\", "")
+    assert "GPUs without draft" not in [m.label for m in app.metric]
+
+
+MIXTRAL = {"target": "mistralai/Mixtral-8x7B-v0.1", "draft": "mistralai/Mistral-7B-v0.3", "gpu": "B200"}
+
+
+def test_fleet_reads_only_the_active_experts_of_one_request_and_says_what_it_leaves_out():
+    app = open_page("memory_cost", **MIXTRAL, requests="1,000,000")
+    active = 12_879_925_248 * 2
+    by_hand = 0.8 * 8000e9 / (active + 8192 * 131_072)
+    assert float(app.text_input(key="fleet_tokens_s").placeholder) == pytest.approx(by_hand, rel=1e-3)
+    assert float(app.text_input(key="cache_share").placeholder) == pytest.approx(8192 * 131_072 / (active + 8192 * 131_072), abs=6e-4)
+    assert "Mixtral-8x7B-v0.1 is a mixture of experts" in texts(app).replace("\\", "")
+    assert "mixture of experts" not in texts(open_page("memory_cost", **LLAMA, requests="1,000,000")).split("What this rests on")[0]
+
+
+def test_fleet_that_saves_nothing_has_no_interval_of_nothing_and_shows_the_parts_of_a_gpu(store: Store):
+    run = on_gpu(synthetic.run(), "NVIDIA H100 80GB HBM3")
+    app = open_page("memory_cost", run=synthetic.keep(store, run), price="4.29", requests="1,000")
+    assert metric(app, "GPUs without draft") == metric(app, "GPUs with draft") == "1"
+    assert "saves nothing of 3,089 USD a month.**" in texts(app)
+    assert "before they are rounded up" in texts(app)
+
+
+def test_fleet_of_a_short_context_begins_within_it():
+    app = open_page("memory_cost", target="openai-community/gpt2-large", draft="distilbert/distilgpt2", requests="1000")
+    assert (app.text_input(key="prompt").value, app.text_input(key="answer").value) == ("768", "256")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("meta-llama/Llama-3.1-8B", "holds here: 2 x 32 layers x 8 KV heads x 128 wide x 2 bytes = 131,072 bytes per token."),
+        (
+            "Qwen/Qwen3-Next-80B-A3B-Instruct",
+            "would say 2 x 48 layers x 2 KV heads x 256 wide x 2 bytes = 98,304 bytes per token; built layer by layer it is 24,576, "
+            "and 77,856,768 bytes of running state per sequence.",
+        ),
+        ("google/flan-t5-large", "= 98,304 bytes per token, and 98,304 per token of the encoder's input."),
+        ("mistralai/Mistral-7B-v0.1", "= 131,072 bytes per token, up to the window, beyond which window layers keep no more."),
+        ("deepseek-ai/DeepSeek-V2-Lite", "knows no layers of this kind: built layer by layer it is 31,104 bytes per token."),
+    ],
+)
+def test_textbook_formula_says_what_it_does_not_know(address: str, said: str):
+    assert said in memory_show.textbook(builtin.find(address).profile)
+
+
+def test_encoder_input_is_said_to_be_as_long_as_the_context():
+    app = open_page("memory_cost", target="google/flan-t5-large", draft="google-t5/t5-small", gpu="A10", context="512", sequences="1")
+    assert "Its input is taken as long as the context, so 98,304 bytes per token come on top" in texts(app)
+    cache = {row["Role"]: row["Cache at 512, MiB"] for row in table(app, "Parameters")}
+    assert cache["target"] == 96, "512 x 2 x 98,304 bytes"
+
+
+def test_leave_it_off_elsewhere_is_no_verdict_for_this_gpu(store: Store):
+    run = synthetic.run(c=0.60, best=1, alpha=0.3)
+    app = open_page("memory_cost", run=synthetic.keep(store, run), gpu="H100 SXM", price="4.29")
+    gain = memory_gain.of_run(analysed(run))
+    assert app.title[0].value.startswith(f"At {gain.speedup:.2f}x measured elsewhere, leave the draft off: it takes 6.8 GB and :orange[costs ")
+    assert "if this GPU gained what Test CPU did" in texts(app)
+    assert f"speedup {gain.speedup:.2f}x on Test CPU" in texts(app)

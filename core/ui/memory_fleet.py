@@ -13,7 +13,7 @@ from core import memory_figures as figs
 from core.analysis import Analysis, together
 from core.devices import READ_SHARE
 from core.errors import InvalidInput
-from core.memory import Fit
+from core.memory import CacheProfile, Fit
 from core.policies import Plain
 from core.prices import Gpu
 from core.ui import look, memory_typed, numbers, what_if
@@ -55,6 +55,7 @@ TRAFFIC = (
 class Facts:
     """What the rest of the page knows and the fleet needs."""
 
+    target_name: str
     setting: Setting
     found: Fit
     gain: Gain
@@ -73,10 +74,12 @@ def in_address() -> bool:
 def show(facts: Facts) -> None:
     """The fields, the answer, the chart, and every assumption written out."""
     complaints = Complaints()
-    values = _fields(TRAFFIC, complaints)
+    values = _fields(_traffic(facts.setting.context), complaints)
     serving_fields = _serving(facts)
     look.note("How one GPU serves: measured on it where a run was, else estimated from its data sheet. Replace what you know better.")
     values |= _fields(serving_fields, complaints)
+    if not complaints.sentences:
+        complaints.read(lambda: _within_context(values, facts.setting.context))
     complaints.show()
     if complaints.sentences:
         return
@@ -91,6 +94,7 @@ def show(facts: Facts) -> None:
     except InvalidInput as error:
         st.error(look.plain(str(error)), icon=":material/error:")
         return
+    _experts(facts.setting.target.profile, facts.target_name)
     rows = [(a.name, "" if a.value is None else _short(a.value), a.unit, a.why) for a in fleet.assumptions(traffic, serving, drafting)]
     st.markdown("**What this rests on**")
     look.table(pd.DataFrame(rows, columns=["Assumption", "Value", "Unit", "Why"]), "Assumptions of the fleet", widths={"Why": 460})
@@ -112,15 +116,42 @@ def _fields(fields: tuple[Field, ...], complaints: Complaints) -> dict[str, floa
     return read
 
 
+def _traffic(context: int) -> tuple[Field, ...]:
+    """The fields of the traffic; prompt and answer begin within the context."""
+    answer = min(300, max(1, context // 4))
+    starts = {"answer": f"{answer:,}", "prompt": f"{min(1000, context - answer):,}"}
+    return tuple(replace(field, start=starts.get(field.key, field.start)) for field in TRAFFIC)
+
+
+def _within_context(values: dict[str, float], context: int) -> None:
+    """Raise InvalidInput where the traffic's requests are longer than those whose memory was counted."""
+    prompt, answer = values["prompt"], values["answer"]
+    if prompt + answer > context:
+        raise InvalidInput(
+            f"A request of {prompt + answer:,g} tokens ({prompt:,g} of prompt and {answer:,g} of answer) is longer than the context of {context:,} "
+            "for which memory is counted. Raise the context above, or shorten the requests."
+        )
+
+
 def _reader(field: Field, typed: str) -> Callable[[], float]:
     return lambda: memory_typed.number(field.label, typed, field.low, field.high)
+
+
+def _experts(profile: CacheProfile, name: str) -> None:
+    """What the estimate leaves out of a mixture of experts."""
+    if profile.active_parameters < profile.parameters:
+        look.note(
+            f":material/warning: {look.plain(name)} is a mixture of experts: one request reads {profile.active_parameters / 1e9:,.1f} of its "
+            f"{profile.parameters / 1e9:,.1f} billion parameters per token, many requests at once read nearly all. The estimate leaves that out, so "
+            "more GPUs are needed than it says. Measure batches before you rely on it."
+        )
 
 
 def _serving(facts: Facts) -> tuple[Field, ...]:
     """The fields of one GPU, with what is measured or estimated as their start."""
     profile, gpu = facts.setting.target.profile, facts.gpu
     cache_bytes = facts.found.parts.target_kv_bytes / facts.found.sequences
-    weights = facts.setting.target.weight_bytes
+    weights = facts.setting.target.weight_bytes * profile.active_parameters / profile.parameters
     speed, how = facts.tokens_per_s, "measured or typed above"
     if speed is None:
         ceiling = batch.ceiling_tokens_per_s(gpu.bandwidth_bytes_per_s, weights, cache_bytes) if gpu else 1.0
@@ -201,11 +232,12 @@ def _answer(planned: fleet.Fleet, facts: Facts) -> None:
         bill = fleet.monthly(planned, hourly, each, facts.money.hours)
         if bill:
             gpus.append(look.Fact("USD per month", f"{bill.drafted_usd:,.0f}", f"{bill.drafted_usd - bill.plain_usd:+,.0f} of {bill.plain_usd:,.0f}"))
-            spread_words = f" {bounds(bill.saving_interval, extra=bill.saving_usd < 0)}" if bill.saving_interval else ""
+            spread_words = f" {bounds(bill.saving_interval, extra=bill.saving_usd < 0)}" if bill.saving_interval and any(bill.saving_interval) else ""
             verb = "saves" if bill.saving_usd > 0 else "costs an extra" if bill.saving_usd < 0 else "saves nothing of"
             amount = usd(bill.saving_usd if bill.saving_usd else bill.plain_usd)
             st.markdown(f"**For this traffic the draft {verb} {amount} a month{spread_words}.** {look.ORIGINS['estimate']}")
     look.fact_row(gpus)
+    look.note(f"{_short(planned.plain.exact)} GPUs without the draft and {_short(planned.drafted.exact)} with it, before they are rounded up.")
     look.note(crossover_words(planned.crossover))
 
 
@@ -244,7 +276,8 @@ def _by_load(planned: fleet.Fleet, traffic: fleet.Traffic) -> None:
     scale = requests / traffic.requests_per_day
     without, drafted = ([float(max(1, ceil(need.exact * by))) for by in scale] for need in (planned.plain, planned.drafted))
     load = figs.Load([float(at) for at in requests], without, drafted)
-    at = f"at {traffic.requests_per_day:,.0f} requests a day {planned.plain.gpus:,} GPUs without and {planned.drafted.gpus:,} with the draft"
+    gpus = f"{numbers.counted(planned.plain.gpus, 'GPU')} without and {planned.drafted.gpus:,} with the draft"
+    at = f"at {traffic.requests_per_day:,.0f} requests a day {gpus}"
     look.show(figs.fleet(look.palette(), load, now=traffic.requests_per_day), "fleet_curve", f"GPUs by load: {at}.")
     table = pd.DataFrame({"Requests a day": requests, "GPUs without draft": without, "GPUs with draft": drafted}).iloc[::20]
     look.behind("GPUs by load as a table", table, "GPUs by load", dict.fromkeys(list(table.columns), "localized"))

@@ -151,12 +151,15 @@ def headline(found: Fit, gain: Gain, value: Worth | None) -> str:
     if gain.verdict == "undecided":
         return f"The draft {taken}; whether it saves money is not decided yet"
     money = _money(value)
-    if gain.verdict == "leave_off":
-        return f"Leave the draft off: it {taken} and {money.replace('saves', 'saves only')}"
     if gain.origin == "what-if":
         return f"What if {numbers.ratio(gain.speedup)}: the draft {taken} and {money}"
-    if not same_gpu(gain.device, found.gpu.name):
-        return f"The draft {taken} and, at {numbers.ratio(gain.speedup)} measured elsewhere, {money}"
+    elsewhere = f"{numbers.ratio(gain.speedup)} measured elsewhere"
+    here = same_gpu(gain.device, found.gpu.name)
+    if gain.verdict == "leave_off":
+        start = "Leave the draft off" if here else f"At {elsewhere}, leave the draft off"
+        return f"{start}: it {taken} and {money.replace('saves', 'saves only')}"
+    if not here:
+        return f"The draft {taken} and, at {elsewhere}, {money}"
     return f"The draft {taken} and {money}"
 
 
@@ -178,25 +181,37 @@ def concurrency(found: Fit) -> str:
     lost = found.concurrency_lost
     if lost is None:
         return f"no request of {found.context:,} tokens fits even without it"
-    counts = f"{found.together.sequences:,} instead of {found.alone.sequences:,} requests of {found.context:,} tokens"
-    return f"costs {lost * 100:.0f} % of concurrency ({counts})"
+    requests = f"{numbers.counted(found.alone.sequences, 'request')} of {found.context:,} tokens"
+    if not lost:
+        return f"costs no concurrency ({requests} with it and without)"
+    return f"costs {share(lost)} of concurrency ({found.together.sequences:,} instead of {requests})"
 
 
-def sentence(names: tuple[str, str], found: Fit, gain: Gain, value: Worth | None, other: tuple[str, float | None]) -> str:
-    """For stakeholders, as plain text: memory, concurrency, money with its interval, and how the speedup is known."""
+def share(lost: float) -> str:
+    """The share of concurrency that the draft costs: none only where it is none, 100 % only where it is all."""
+    if 0 < lost < 0.01:
+        return "less than 1 %"
+    return "more than 99 %" if 0.99 < lost < 1 else f"{lost * 100:.0f} %" if lost else "nothing"
+
+
+def sentence(names: tuple[str, str], found: Fit, gain: Gain, value: Worth | None, other: tuple[str, float | None], price: str) -> str:
+    """For stakeholders, as plain text: memory, concurrency, money with its interval, and how the speedup is known.
+
+    price: what the money rests on, in a few words; where there is no money, the sentence that says why.
+    """
     target, draft = names
     start = f"On one {found.gpu.name} the draft {draft} takes {size(draft_bytes(found))} beside {target} and {concurrency(found)}"
     if found.verdict == "does not fit":
         return f"{start}. {found.reason}"
     if value is None:
-        return f"{start}. There is no price for the {found.gpu.name}, so no saving is given."
+        return f"{start}. {price}"
     amount = usd(value.saving_usd)
     code, rate = other
     if code and rate:
         amount += f" ({abs(cost.converted(value.saving_usd, rate)):,.0f} {code} at {rate:g})"
     verb = "saves" if value.saving_usd >= 0 else "costs an extra"
     spread = f", 95 % interval {bounds(value.interval, extra=value.saving_usd < 0)}" if value.interval else ""
-    return f"{start}; at one request at a time it {verb} {amount} a month{spread} ({known(gain, found.gpu.name)})."
+    return f"{start}; at one request at a time it {verb} {amount} a month{spread} ({price}; {known(gain, found.gpu.name)})."
 
 
 def known(gain: Gain, gpu: str) -> str:
@@ -205,6 +220,6 @@ def known(gain: Gain, gpu: str) -> str:
     if gain.origin == "what-if":
         return f"what-if speedup {speed}, not measured"
     way = "measured" if gain.origin == "confirmed" else "predicted from a measured run"
-    undecided = ", not decided yet" if gain.verdict == "undecided" else ""
+    verdict = {"undecided": ", not decided yet", "leave_off": ", too little to leave it on"}.get(gain.verdict or "", "")
     elsewhere = "" if same_gpu(gain.device, gpu) else ", not on this GPU"
-    return f"speedup {speed} {way} on {gain.device}{elsewhere}{undecided}"
+    return f"speedup {speed} {way} on {gain.device}{elsewhere}{verdict}"

@@ -284,5 +284,5 @@ def _other_currency(code: str, rate: str, complaints: Complaints) -> tuple[str, 
         complaints.sentences.append("Another currency needs its three letters and a rate, such as EUR and 0.9. Type both or neither.")
         return "", None
     letters = complaints.read(lambda: memory_typed.currency(code))
-    per_usd = complaints.read(lambda: cost.parse_amount(rate, "rate"))
+    per_usd = complaints.read(lambda: cost.parse_amount(rate, "rate", unit="such as 0.9"))
     return (letters, per_usd) if letters and per_usd else ("", None)

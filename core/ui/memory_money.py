@@ -8,7 +8,7 @@ from core import cost
 from core.intervals import Interval
 from core.memory import Fit
 from core.ui import look, memory_copy, memory_prices, numbers
-from core.ui.memory_gain import Gain, Worth, bounds, cache, same_gpu, saves_nothing, size
+from core.ui.memory_gain import Gain, Worth, bounds, cache, same_gpu, saves_nothing, share, size
 from core.ui.memory_inputs import Money
 
 NO_ROOM = "Not one request of this context fits beside the draft."
@@ -19,6 +19,8 @@ def facts(found: Fit, gain: Gain, value: Worth | None, money: Money) -> str:
     parts: list[str] = []
     if value is not None and found.verdict != "does not fit":
         whose = "for traffic like these prompts" if gain.traffic else "on these prompts"
+        if not same_gpu(gain.device, found.gpu.name):
+            whose += f", if this GPU gained what {look.plain(gain.device)} did"
         if value.interval:
             extra = value.saving_usd < 0
             parts.append(f"**{bounds(value.interval, extra=extra)}**{' more' if extra else ''} {whose}, of")
@@ -28,7 +30,8 @@ def facts(found: Fit, gain: Gain, value: Worth | None, money: Money) -> str:
     elif value is None:
         why = "The price or the hours cannot be read" if money.spoilt else f"No price for the {look.plain(found.gpu.name)}"
         parts.append(f"{why}, so no money is given.")
-    parts.append(f"{look.ORIGINS[gain.origin]} :small[:gray[speedup {numbers.ratio(gain.speedup)}]]")
+    where = "" if not gain.device or same_gpu(gain.device, found.gpu.name) else f" on {look.plain(gain.device)}"
+    parts.append(f"{look.ORIGINS[gain.origin]} :small[:gray[speedup {numbers.ratio(gain.speedup)}{where}]]")
     held = found.parts
     sizes = f"{size(held.draft_weights_bytes)} weights, {cache(held.draft_kv_bytes)} cache"
     parts.append(f"{look.ORIGINS['estimate']} :small[:gray[memory: {sizes} for {numbers.counted(found.sequences, 'sequence')}]]")
@@ -54,7 +57,7 @@ def origin_note(gain: Gain, gpu: str, waits: str) -> str:
 def figures(found: Fit, gain: Gain, value: Worth | None, money: Money, tokens_per_s: float | None) -> None:
     """Concurrency, a month, a million tokens: each with the draft, and the change against plain."""
     alone, together = found.alone.sequences, found.together.sequences
-    changed = f"-{alone - together:,} of {alone:,}" if together <= alone else ""
+    changed = f"-{alone - together:,} of {alone:,}" if together < alone else "none lost" if alone else "none without it"
     meaning = f"Most requests of {found.context:,} tokens that fit at once with the draft; below, what the draft costs of them."
     row = [look.Fact(f"Sequences at {found.context:,}", f"{together:,}", changed, "", meaning)]
     if not together:
@@ -99,8 +102,9 @@ def notes(found: Fit, value: Worth | None, money: Money) -> None:
     if lost is None:
         look.note("Not one request of this context fits even without the draft.")
     else:
+        costs = f"{share(lost)} of" if lost else "no"
         look.note(
-            f"The draft costs {lost * 100:.0f} % of concurrency. The money holds at one request at a time; what drafting gains shrinks as "
+            f"The draft costs {costs} concurrency. The money holds at one request at a time; what drafting gains shrinks as "
             "requests are batched: see Fleet below."
         )
     if value is not None and money.currency and money.rate:
@@ -129,6 +133,16 @@ def price_line(money: Money, gpu: str) -> str:
     share = f" (one of {offer.gpus} GPUs of an instance at {offer.usd_per_hour:,.2f})" if offer.gpus > 1 else ""
     name = f"{offer.provider}, {offer.instance or offer.gpu}"
     return f"{look.plain(name)}: {each}{share}. Price of {memory_prices.stale(offer, date.today())}."
+
+
+def basis(money: Money, gpu: str) -> str:
+    """What the money rests on, for the copied sentence; a sentence that says why where there is none. Plain text."""
+    if money.spoilt:
+        return "The price or the hours that were typed cannot be read, so no saving is given."
+    if money.usd_per_hour is None:
+        return f"There is no price for the {gpu}, so no saving is given."
+    listed = f" as of {money.offer.dated:%Y-%m-%d}" if money.offer else ""
+    return f"{money.usd_per_hour:,.2f} USD per GPU-hour{listed}"
 
 
 def stakeholders(text: str) -> None:

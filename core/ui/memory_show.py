@@ -8,10 +8,11 @@ import streamlit as st
 
 from core import memory_figures as figs
 from core import prices
-from core.memory import Engine, Fit, GpuMemory, LayerCache, ModelMemory, fit, formula_kv_bytes_per_token, kv_cache_bytes, memory_curve
+from core.memory import CacheProfile, Engine, Fit, GpuMemory, LayerCache, ModelMemory, fit, formula_kv_bytes_per_token, kv_cache_bytes, memory_curve
 from core.memory_figures import GIB, Growth, Part
-from core.memory_fit import Verdict
+from core.memory_fit import TIGHT_SHARE, Verdict
 from core.ui import look, numbers
+from core.ui.memory_gain import cache as sized
 
 SEQUENCES = (1, 4, 16, 64)
 POINTS = 33
@@ -70,7 +71,7 @@ def bar(found: Fit) -> None:
     pieces, budget = parts(found), found.gpu.usable_bytes - found.parts.held_back_bytes
     load = f"{numbers.counted(found.sequences, 'sequence')} of {found.context:,} tokens"
     subtitle = f"GiB of {budget / GIB:.1f} usable; {load}"
-    alt = f"Memory on one {found.gpu.name}: " + ", ".join(f"{piece.name} {piece.bytes / GIB:.1f}" for piece in pieces) + " GiB."
+    alt = f"Memory on one {found.gpu.name}: " + ", ".join(f"{piece.name} {sized(piece.bytes)}" for piece in pieces) + "."
     look.show(figs.memory_bar(look.palette(), pieces, usable_bytes=budget, subtitle=subtitle), "bar", alt)
     held = found.parts
     rows = [
@@ -123,7 +124,10 @@ def badges(setting: Setting) -> None:
     """One badge per known GPU: fits, tight, or does not fit; from the largest memory down."""
     known = sorted(prices.gpus(), key=lambda gpu: -gpu.planning_bytes)
     fits = [fitted(setting, GpuMemory(gpu.name, gpu.planning_bytes)) for gpu in known]
+    st.markdown(f"**Which GPUs hold {numbers.counted(setting.sequences, 'sequence')} of {setting.context:,} tokens**")
     st.markdown(" ".join(BADGES[found.verdict].format(look.plain(found.gpu.name)) for found in fits))
+    if any(found.verdict == "tight" for found in fits):
+        look.note(f"Tight: less than {TIGHT_SHARE:.0%} of what the engine may take is free.".replace("%", " %"))
 
 
 def kinds(layers: tuple[LayerCache, ...]) -> str:
@@ -173,15 +177,40 @@ def layers(named: list[tuple[str, str, ModelMemory]]) -> None:
         ]
         counts = dict.fromkeys((name for name in columns if name not in ("Layer", "Kind")), "localized")
         look.table(pd.DataFrame(rows, columns=columns), f"Layers of the {role}", counts, height=280 if len(rows) > 7 else None)
-        look.note(_formula(model))
+        look.note(textbook(model.profile))
 
 
-def _formula(model: ModelMemory) -> str:
-    """The textbook formula with this model's numbers, and whether it is right here."""
-    profile = model.profile
-    first = profile.per_layer[0]
-    textbook = formula_kv_bytes_per_token(profile.layers, first.kv_heads, first.key_width)
-    product = f"2 x {profile.layers} layers x {first.kv_heads} KV heads x {first.key_width} wide x 2 bytes = {textbook:,} bytes per token"
-    if textbook == profile.bytes_per_token:
-        return f"The textbook formula holds here: {product}."
-    return f"The textbook formula would say {product}; built layer by layer it is {profile.bytes_per_token:,}."
+def textbook(profile: CacheProfile) -> str:
+    """The textbook formula with this model's numbers, whether it is right here, and what it does not know of."""
+    first = next((layer for layer in profile.per_layer if layer.kv_heads and layer.kind != "latent"), None)
+    beside = _beside(profile)
+    if first is None:
+        return f"The textbook formula knows no layers of this kind: built layer by layer it is {profile.bytes_per_token:,} bytes per token{beside}."
+    said = formula_kv_bytes_per_token(profile.layers, first.kv_heads, first.key_width)
+    heads = numbers.counted(first.kv_heads, "KV head")
+    product = f"2 x {numbers.counted(profile.layers, 'layer')} x {heads} x {first.key_width} wide x 2 bytes = {said:,} bytes per token"
+    if said == profile.bytes_per_token:
+        return f"The textbook formula holds here: {product}{beside}."
+    return f"The textbook formula would say {product}; built layer by layer it is {profile.bytes_per_token:,}{beside}."
+
+
+def _beside(profile: CacheProfile) -> str:
+    """What a sequence keeps besides its bytes per token, or where they end."""
+    found: list[str] = []
+    if any(layer.window for layer in profile.per_layer):
+        found.append("up to the window, beyond which window layers keep no more")
+    if profile.fixed_bytes_per_sequence:
+        found.append(f"and {profile.fixed_bytes_per_sequence:,} bytes of running state per sequence")
+    if profile.cross_bytes_per_source_token:
+        found.append(f"and {profile.cross_bytes_per_source_token:,} per token of the encoder's input")
+    return "".join(f", {part}" for part in found)
+
+
+def encoder_notes(named: list[tuple[str, str, ModelMemory]]) -> list[str]:
+    """How long an encoder's input is taken to be, which no field asks for."""
+    return [
+        f"{role.capitalize()}: an encoder-decoder. Its input is taken as long as the context, so "
+        f"{model.profile.cross_bytes_per_source_token:,} bytes per token come on top of the cache of its answer."
+        for _, role, model in named
+        if model.profile.cross_bytes_per_source_token
+    ]
