@@ -130,14 +130,14 @@ def _read_json(name: str, text: str) -> tuple[Iterator[Found], str]:
         ) from error
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        lists = [entries for entries in fields.values() if isinstance(entries, list)]
+        lists = [cast("list[Any]", entries) for entries in fields.values() if isinstance(entries, list)]
         if any(field in fields for field in FIELDS):
             return prompt_text.from_entries([fields]), "entry"
         if len(lists) != 1:
             raise InvalidInput(
                 f"{name[:80]!r} holds one object with {len(lists)} lists, so where its prompts are is not clear. Upload the list of prompts alone."
             )
-        return prompt_text.from_entries(cast("list[Any]", lists[0])), "entry"
+        return prompt_text.from_entries(lists[0]), "entry"
     if not isinstance(value, list):
         raise InvalidInput(f'{name[:80]!r} holds neither a list nor an object. Upload a list of objects with a "prompt".')
     return prompt_text.from_entries(cast("list[Any]", value)), "entry"
