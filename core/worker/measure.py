@@ -40,7 +40,7 @@ from core.worker.tracing import trace
 
 CALIBRATION_GAMMAS = (1, 4, 12)
 CALIBRATION_PROMPTS = 4
-CALIBRATION_TOKENS = 32
+CALIBRATION_TOKENS = 24
 CALIBRATION_S = 15.0
 """No further prompt is begun after this time."""
 DOING: dict[Stage, str] = {

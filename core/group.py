@@ -1,0 +1,209 @@
+"""Several drafts for one target, ranked: the runs of one group in one table, "no draft" and prompt lookup among the rows.
+
+Each row has its own best setting, confirmed if it was really run, and its speedup against plain runs of its own neighbourhood (so a machine
+that drifts between runs cancels). Rows are compared with the best one by their paired interval over the prompts that both have:
+prompts are the unit, and what they have in common cancels. Speedups are ratios to plain decoding, decode only.
+Not covered: runs whose target, decoding or answers differ; they are left out with a sentence.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any, Literal, cast
+
+import numpy as np
+import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
+
+from core import columns as col
+from core.errors import InvalidInput, NotMeasured
+from core.intervals import Floats, Interval, paired_ratio
+from core.policies import Drafting, Plain, Policy, PromptLookup, describe
+from core.predict import default_policies, predict
+from core.recommend import FLAT, Recommendation, Verdict, decide
+from core.runs import ModelRef, Prompt, Run
+
+Kind = Literal["draft", "lookup", "plain"]
+Key = tuple[Prompt, int]
+"""A prompt, and the how many-th of its like it is in the run."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """One row. speedup, intervals and verdict as in `core.recommend.Recommendation`; 1 without any for plain.
+
+    run_id: the run it comes from; "" for plain. draft: None for prompt lookup and plain. against_best: its speedup / that of the
+    first row, on the `shared` prompts that both have; `between` is its paired interval, None below 8 of them.
+    """
+
+    kind: Kind
+    run_id: str
+    draft: ModelRef | None
+    policy: Policy
+    speedup: float
+    confirmed: bool
+    on_these_prompts: Interval | None
+    for_traffic: Interval | None
+    verdict: Verdict
+    against_best: float
+    between: Interval | None
+    shared: int
+    reasons: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What is ranked."""
+        return {"draft": self.draft.name if self.draft else "", "lookup": "Prompt lookup", "plain": "No draft"}[self.kind]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The rows, the fastest first; sentences about runs that are not among them."""
+
+    contenders: tuple[Contender, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def best(self) -> Contender:
+        """The first row."""
+        return self.contenders[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """A contender with its plain and assisted amounts, in one unit of its own, by prompt; empty for plain."""
+
+    contender: Contender
+    amounts: dict[Key, tuple[float, float]]
+
+
+def rank(runs: Sequence[Run]) -> Ranking:
+    """The ranking of the newest usable run of each draft. Raises NotMeasured when there is none, saying what the newest lacks."""
+    rows: list[_Row] = []
+    lookups: list[_Row] = []
+    left_out: list[str] = []
+    reference: Run | None = None
+    for run in sorted(runs, key=lambda run: run.created, reverse=True):
+        if any(row.contender.draft == run.spec.draft for row in rows) or run.spec.extent == "smoke":
+            continue
+        why = None if reference is None else _unlike(run, reference)
+        try:
+            if why:
+                raise NotMeasured(why)
+            table = predict(run, default_policies(run))
+            rows.append(_row(run, table, "draft"))
+        except (NotMeasured, InvalidInput) as error:
+            left_out.append(f"{run.spec.draft.name}: {error}")
+            continue
+        reference = reference or run
+        if any(isinstance(policy, PromptLookup) for policy in table[col.POLICY]):
+            lookups.append(_row(run, table, "lookup"))
+    if not rows:
+        raise NotMeasured(left_out[0] if left_out else "There is no run to rank. Measure at least one draft.")
+    lookup = sorted(lookups, key=lambda row: not row.contender.confirmed)[:1]
+    ordered = sorted([*rows, *lookup, _plain()], key=lambda row: -row.contender.speedup)
+    return Ranking(tuple(_against(row, ordered[0]) for row in ordered), tuple(left_out))
+
+
+def _unlike(run: Run, reference: Run) -> str | None:
+    """Why a run's speedups may not stand beside those of `reference`."""
+    mine, theirs = run.spec, reference.spec
+    checks = {
+        "another target": mine.target == theirs.target,
+        "another way of decoding": mine.decoding.for_target() == theirs.decoding.for_target(),
+        "another chat template setting": mine.chat_template == theirs.chat_template,
+        "other stop strings": mine.stop == theirs.stop,
+        "another precision": mine.dtype == theirs.dtype,
+        "another length of answers": mine.max_new_tokens == theirs.max_new_tokens,
+        "another device": _machine(run) == _machine(reference),
+        "other prompts": bool(set(mine.prompts) & set(theirs.prompts)),
+    }
+    wrong = [name for name, same in checks.items() if not same]
+    return f"it was measured with {', '.join(wrong)}, so it is not ranked here. Measure it with the group's settings." if wrong else None
+
+
+def _machine(run: Run) -> tuple[str, ...]:
+    found = run.environment
+    return (run.spec.device,) if found is None else (run.spec.device, found.host, found.device_name)
+
+
+def _row(run: Run, table: pd.DataFrame, kind: Literal["draft", "lookup"]) -> _Row:
+    wanted = Drafting if kind == "draft" else PromptLookup
+    among = cast("pd.DataFrame", table.loc[[isinstance(policy, wanted) for policy in table[col.POLICY]]])
+    answer = decide(among)
+    row = next(row for row in _records(among) if row[col.POLICY] == answer.policy)
+    plain, assisted = (row[col.MEASURED_PLAIN], row[col.MEASURED_ASSISTED]) if answer.confirmed else (row[col.STEPS], row[col.COST])
+    keys = [key for key, trace in zip(_keys(run), run.traces, strict=False) if len(trace.answer) > 1]
+    amounts = {key: (float(a), float(b)) for key, a, b in zip(keys, plain, assisted, strict=True) if b > 0}
+    return _Row(_contender(run, kind, answer, row), amounts)
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [dict(zip(table.columns, values, strict=True)) for values in table.itertuples(index=False, name=None)]
+
+
+def _keys(run: Run) -> list[Key]:
+    seen: dict[Prompt, int] = {}
+    keys: list[Key] = []
+    for prompt in run.spec.prompts:
+        seen[prompt] = seen.get(prompt, -1) + 1
+        keys.append((prompt, seen[prompt]))
+    return keys
+
+
+def _contender(run: Run, kind: Kind, answer: Recommendation, row: dict[str, Any]) -> Contender:
+    note = [row[col.NOTE]] if row[col.NOTE] and not answer.confirmed else []
+    return Contender(
+        kind=kind,
+        run_id=run.id,
+        draft=run.spec.draft if kind == "draft" else None,
+        policy=answer.policy,
+        speedup=answer.speedup,
+        confirmed=answer.confirmed,
+        on_these_prompts=answer.on_these_prompts,
+        for_traffic=answer.for_traffic,
+        verdict=answer.verdict,
+        against_best=1.0,
+        between=None,
+        shared=0,
+        reasons=(*answer.reasons[:2], *note),
+    )
+
+
+def _plain() -> _Row:
+    """The row that needs no measurement: everything else is relative to it."""
+    reasons = ("Plain decoding: what every speedup here is relative to.",)
+    return _Row(Contender("plain", "", None, Plain(), 1.0, True, None, None, "undecided", 1.0, None, 0, reasons), {})
+
+
+def _against(row: _Row, best: _Row) -> Contender:
+    """The row's contender with its comparison to the best one."""
+    if row is best:
+        return replace(row.contender, shared=len(row.amounts))
+    shared = sorted(row.amounts.keys() & best.amounts.keys(), key=list(best.amounts or row.amounts).index)
+    if row.contender.kind == "plain" or best.contender.kind == "plain":
+        shared = list(row.amounts or best.amounts)
+    if not shared:
+        ratio = row.contender.speedup / best.contender.speedup
+        return replace(row.contender, against_best=ratio, reasons=(*row.contender.reasons, "It shares no prompt with the best, so no interval."))
+    first, second = _arrays(row, shared), _arrays(best, shared)
+    ratio, between = paired_ratio(np.stack([first[0], second[0]]), np.stack([first[1], second[1]]))
+    said = (*row.contender.reasons, _sentence(row.contender, best.contender, ratio, between, len(shared)))
+    return replace(row.contender, against_best=ratio, between=between, shared=len(shared), reasons=said)
+
+
+def _arrays(row: _Row, keys: Sequence[Key]) -> tuple[Floats, Floats]:
+    """Plain and assisted amounts of these prompts; plain beside itself is 1 to 1."""
+    rows = [row.amounts.get(key, (1.0, 1.0)) for key in keys]
+    return np.array([plain for plain, _ in rows]), np.array([assisted for _, assisted in rows])
+
+
+def _sentence(row: Contender, best: Contender, ratio: float, between: Interval | None, shared: int) -> str:
+    prompts = f"on {shared} {'prompt' if shared == 1 else 'prompts'}"
+    name = best.name if best.kind != "draft" else f"{best.name} with {describe(best.policy)}"
+    if between is None:
+        return f"{ratio:.2f}x the speed of {name} {prompts}, too few for an interval."
+    said = f"{ratio:.2f}x the speed of {name} [{between.low:.2f}, {between.high:.2f}] {prompts}"
+    if between.high < 1:
+        return f"{said}: slower."
+    close = log(between.high / between.low) / 2 < 2 * log(FLAT)
+    return f"{said}: {'as fast' if close else 'not told apart yet; more prompts would help'}."

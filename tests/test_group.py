@@ -1,0 +1,133 @@
+"""Ranking several drafts for one target: order, paired intervals, what is left out. Runs are made from stated prices."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from core import columns as col
+from core.decoding import Decoding
+from core.errors import NotMeasured
+from core.group import rank
+from core.intervals import paired_ratio
+from core.policies import FixedGamma, Plain, PromptLookup
+from core.predict import predict
+from core.runs import ModelRef
+from core.trace import Lookup
+from tests import priced
+
+USUAL = (FixedGamma(3), FixedGamma(5))
+
+
+def of(name, alpha, *, prompts=12, later=0, confirmed=USUAL, noise=0.003, **changes):
+    """A run of a draft with this acceptance, whose prompts hardly ever repeat themselves."""
+    traces = [repeats_little(priced.trace(alpha, 80, seed)) for seed in range(prompts)]
+    run = priced.run(traces, confirmed=confirmed, noise=noise, seed=abs(later))
+    spec = run.spec.model_copy(update={"draft": ModelRef(source="folder", name=name, path=f"/{name}"), **changes})
+    return run.model_copy(update={"id": name, "spec": spec, "created": run.created + timedelta(minutes=later)})
+
+
+def repeats_little(trace):
+    found = trace.lookup[2]
+    return replace(trace, lookup={2: Lookup(found.candidates, np.zeros_like(found.matched))})
+
+
+def row(ranking, name):
+    return next(each for each in ranking.contenders if each.name == name)
+
+
+GOOD, BAD = of("good", 0.85), of("bad", 0.55, later=1)
+
+
+def test_drafts_are_ranked_by_their_best_setting_with_plain_and_prompt_lookup_among_them():
+    ranking = rank([BAD, GOOD])
+    assert ranking.best.name == "good"
+    assert {each.kind for each in ranking.contenders} == {"draft", "lookup", "plain"}
+    assert [each.speedup for each in ranking.contenders] == sorted((each.speedup for each in ranking.contenders), reverse=True)
+    for contender, run in ((row(ranking, "good"), GOOD), (row(ranking, "bad"), BAD)):
+        assert contender.confirmed
+        assert contender.run_id == run.id
+        real = {gamma: priced.speedup(run, FixedGamma(gamma)) for gamma in (3, 5)}
+        assert contender.speedup == pytest.approx(max(real.values()), rel=0.02)
+    assert ranking.left_out == ()
+
+
+def test_the_comparison_with_the_best_is_paired_over_prompts():
+    ranking = rank([GOOD, BAD])
+    bad = row(ranking, "bad")
+    assert bad.shared == 12
+    rows = [priced.rows(predict(run, [best.policy]))[best.policy] for run, best in ((BAD, bad), (GOOD, ranking.best))]
+    ratio, between = paired_ratio(np.stack([r[col.MEASURED_PLAIN] for r in rows]), np.stack([r[col.MEASURED_ASSISTED] for r in rows]))
+    assert between is not None
+    assert bad.against_best == pytest.approx(ratio) == pytest.approx(bad.speedup / ranking.best.speedup)
+    assert bad.between == pytest.approx(between)
+    assert between.high < 1
+    assert bad.reasons[-1].endswith(f"[{between.low:.2f}, {between.high:.2f}] on 12 prompts: slower.")
+
+
+def test_plain_is_the_best_where_no_draft_pays_and_is_one():
+    run = of("hopeless", 0.05, confirmed=(FixedGamma(1),))
+    ranking = rank([run])
+    assert (ranking.best.kind, ranking.best.speedup, ranking.best.policy) == ("plain", 1.0, Plain())
+    hopeless = row(ranking, "hopeless")
+    assert hopeless.verdict == "leave_off"
+    assert hopeless.between is not None
+    assert hopeless.between.high < 1
+    assert hopeless.against_best == pytest.approx(hopeless.speedup)
+
+
+def test_a_confirmed_prompt_lookup_goes_before_a_predicted_one_and_says_how_it_was_priced():
+    unconfirmed = rank([GOOD, BAD])
+    lookup = row(unconfirmed, "Prompt lookup")
+    assert not lookup.confirmed
+    assert lookup.reasons[2].startswith("Priced with the time per round")
+    run = of("third", 0.7, later=-5, confirmed=(FixedGamma(3), PromptLookup(5)))
+    lookup = row(rank([GOOD, BAD, run]), "Prompt lookup")
+    assert (lookup.confirmed, lookup.run_id, lookup.policy) == (True, "third", PromptLookup(5))
+
+
+def test_only_shared_prompts_are_compared_and_few_of_them_give_no_interval():
+    few = of("few", 0.6, prompts=6, later=2)
+    ranking = rank([GOOD, few])
+    contender = row(ranking, "few")
+    assert (contender.shared, contender.between) == (6, None)
+    assert contender.reasons[-1].endswith("on 6 prompts, too few for an interval.")
+
+
+def test_the_newest_run_of_a_draft_counts():
+    again = of("good", 0.6, later=9)
+    ranking = rank([GOOD, again, BAD])
+    assert [each.name for each in ranking.contenders if each.kind == "draft"] in (["good", "bad"], ["bad", "good"])
+    assert row(ranking, "good").speedup == pytest.approx(max(priced.speedup(again, FixedGamma(gamma)) for gamma in (3, 5)), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"decoding": Decoding(sample=True)}, "another way of decoding"),
+        ({"dtype": "bfloat16"}, "another precision"),
+        ({"target": ModelRef(source="folder", name="t", path="/t")}, "another target"),
+        ({"stop": ("x",)}, "other stop strings"),
+    ],
+)
+def test_runs_of_other_answers_are_left_out_with_a_sentence(changes, says):
+    ranking = rank([of("other", 0.9, later=-1, **changes), BAD])
+    assert [each.name for each in ranking.contenders if each.kind == "draft"] == ["bad"]
+    assert ranking.left_out == (f"other: it was measured with {says}, so it is not ranked here. Measure it with the group's settings.",)
+
+
+def test_a_draft_that_only_differs_in_its_own_temperature_is_ranked():
+    own = of("own", 0.7, later=-1, decoding=Decoding(draft_temperature=0.5))
+    assert rank([own, BAD]).left_out == ()
+
+
+def test_unfinished_runs_are_said_and_none_at_all_is_not_measured():
+    begun = GOOD.model_copy(update={"passes": (), "generations": ()})
+    ranking = rank([begun, BAD])
+    assert [each.name for each in ranking.contenders if each.kind == "draft"] == ["bad"]
+    assert ranking.left_out[0].startswith("good: This run has no timed passes")
+    with pytest.raises(NotMeasured, match="good: This run has no timed passes"):
+        rank([begun])
+    with pytest.raises(NotMeasured, match="no run to rank"):
+        rank([])
