@@ -7,6 +7,7 @@ dynamic cache, and refused in a static one. Units: tokens.
 
 from core.advice import Advice, Pair, Side
 from core.memory import LayerKind
+from core.vocab import FEW_IDS
 
 GENERATE = "transformers 5.24, generation/utils.py"
 CACHES = "transformers 5.24, cache_utils.py"
@@ -59,14 +60,24 @@ def vocabulary(pair: Pair) -> Advice | None:
             f"{GENERATE}; huggingface/transformers pull 35029",
         )
     if verdict.native:
-        return Advice(
-            "note",
-            verdict.sentence,
-            f"{why} These few ids cost a rejection when the draft proposes them; the answer stays right.",
-            "lmstudio-bug-tracker issue 481",
-        )
+        many = verdict.different_ids > FEW_IDS
+        cost = f"{why} These ids cost a rejection when the draft proposes them; the answer stays right."
+        return Advice("warning" if many else "note", verdict.sentence, cost, "lmstudio-bug-tracker issue 481")
     padded = f"{why} Transformers refuses unequal sizes unless it gets both tokenizers; it then translates between them at a higher c."
     return Advice("warning", verdict.sentence, padded, f"{GENERATE}, _validate_generation_mode; huggingface/transformers issue 45307")
+
+
+def beyond_the_embedding(pair: Pair) -> Advice | None:
+    """Tokens of a tokenizer that its own model has no row for."""
+    if pair.verdict is None:
+        return None
+    verdict = pair.verdict
+    for side, beyond, size in ((pair.target, verdict.beyond_target, verdict.target_size), (pair.draft, verdict.beyond_draft, verdict.draft_size)):
+        if beyond:
+            sentence = f"{side.name}'s tokenizer has {beyond:,} {'id' if beyond == 1 else 'ids'} at or above its vocab_size of {size:,}."
+            why = "The model has no embedding for them: a prompt that holds one ends with an index out of range."
+            return Advice("warning", sentence, why, "ggml-org/llama.cpp issue 17480")
+    return None
 
 
 def encoder_decoder(pair: Pair) -> Advice | None:
@@ -223,6 +234,7 @@ RULES = (
     encoder_decoder,
     stateful_target,
     vocabulary,
+    beyond_the_embedding,
     stateful_draft,
     length,
     sliding_window,

@@ -71,7 +71,8 @@ def _sizes(verdict: VocabVerdict) -> str:
 def _by_size_only(verdict: VocabVerdict) -> str:
     """Why an engine that checks nothing but equal sizes takes the pair, and what comes of it."""
     if verdict.kind == "same_size_different_map":
-        return "It compares the sizes only, so it starts without a word; the target rejects almost every draft, slower than off."
+        share = "almost every draft, slower than off" if verdict.mostly_other else f"every draft of the {verdict.different_ids:,} ids that differ"
+        return f"It compares the sizes only, so it starts without a word; the target rejects {share}."
     if verdict.kind == "identical":
         return "The sizes are equal, and so are the maps."
     return "It compares the sizes only, and they are equal; drafts of the few ids that differ are rejected."

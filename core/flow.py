@@ -51,7 +51,7 @@ _STEPS: Mapping[Key, str] = {
     "fits": "Use a smaller or quantised draft, a shorter context, or a larger GPU.",
 }
 _NEXT: Mapping[Key, str] = {
-    "family": "Choose a target and a draft.",
+    "family": "Search the Hub for a smaller model with the target's tokenizer.",
     "vocabulary": "Wait for both tokenizers to be read.",
     "pays": "Measure the pair on your own prompts.",
     "fits": "See what both models take on the page memory and cost.",
@@ -66,13 +66,14 @@ def flow(
     verdict: VocabVerdict | None = None,
     measured: Measured | None = None,
     fits: tuple[Literal["fits", "tight", "does not fit"], str] | None = None,
+    gpu: str = "",
 ) -> Flow:
     """The four answers for the pair of addresses.
 
     suggestions: smaller models of the target's family (`core.suggest`); measured: None before a run is done; fits: the verdict and
-    reason of `core.memory.fit`, None before a GPU is chosen.
+    reason of `core.memory.fit`, None before a GPU is chosen or both sizes are known; gpu: its name, "" before one is chosen.
     """
-    questions = (_family(target, draft, suggestions), _vocabulary(verdict), _pays(measured), _fits(fits))
+    questions = (_family(target, draft, suggestions, verdict), _vocabulary(verdict), _pays(measured), _fits(fits, gpu))
     for question in questions:
         if question.answer == "no":
             return Flow(questions, question.key, question.otherwise)
@@ -86,7 +87,7 @@ def _question(key: Key, text: str, answer: Answer, sentence: str) -> Question:
     return Question(key, text, answer, sentence, _STEPS[key])
 
 
-def _family(target: str, draft: str, suggestions: Sequence[object]) -> Question:
+def _family(target: str, draft: str, suggestions: Sequence[object], verdict: VocabVerdict | None) -> Question:
     text = "Is there a small model of the same family?"
     large, small = find(target), find(draft)
     if large and small and large.group == small.group:
@@ -96,6 +97,8 @@ def _family(target: str, draft: str, suggestions: Sequence[object]) -> Question:
         return _question(
             "family", text, "yes", f"{len(suggestions)} smaller {'model is' if len(suggestions) == 1 else 'models are'} known; see the suggestions."
         )
+    if verdict is not None and verdict.native:
+        return _question("family", text, "yes", "The draft has the target's tokens.")
     if large:
         return _question("family", text, "no", f"No smaller model of {large.family} is in the table of families.")
     return _question("family", text, "not known yet", "The target is not in the table of families.")
@@ -126,8 +129,10 @@ def _pays(measured: Measured | None) -> Question:
     return _question("pays", text, "yes" if measured.alpha > measured.c else "no", f"{numbers}.")
 
 
-def _fits(fits: tuple[Literal["fits", "tight", "does not fit"], str] | None) -> Question:
+def _fits(fits: tuple[Literal["fits", "tight", "does not fit"], str] | None, gpu: str) -> Question:
     text = "Do both fit in memory?"
     if fits is None:
-        return _question("fits", text, "not known yet", "No GPU has been chosen yet.")
+        return _question(
+            "fits", text, "not known yet", f"Not both sizes are known, so {gpu} cannot be judged." if gpu else "No GPU has been chosen yet."
+        )
     return _question("fits", text, "no" if fits[0] == "does not fit" else "yes", fits[1])

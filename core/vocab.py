@@ -107,6 +107,11 @@ class VocabVerdict(Record):
         return self.target_size == self.draft_size and self.kind in ("identical", "tail_differs", "few_differ")
 
     @property
+    def mostly_other(self) -> bool:
+        """Whether most common ids stand for other tokens, so that hardly any draft could be accepted."""
+        return 2 * self.different_ids > self.common_ids
+
+    @property
     def word(self) -> str:
         """The kind in a few words, for a badge."""
         return WORDS[self.kind]
@@ -234,9 +239,13 @@ def _finding(verdict: VocabVerdict) -> str:
         tail = verdict.different_ids + verdict.only_target_ids + verdict.only_draft_ids
         return f"Same tokens below id {verdict.tail_from:,}; only the tail differs, {tail:,} {'id' if tail == 1 else 'ids'}: {verdict.example}"
     if verdict.kind == "few_differ":
+        alone = verdict.only_target_ids + verdict.only_draft_ids
+        if not verdict.different_ids:
+            return f"Same tokens, but {alone:,} {'id is' if alone == 1 else 'ids are'} used on one side alone: {verdict.example}"
         return f"{different} of {common} common ids stand for other tokens: {verdict.example}"
     if verdict.kind == "same_size_different_map":
-        return f"Different token maps: {different} of {common} common ids stand for other tokens, so almost nothing would be accepted"
+        found = f"Different token maps: {different} of {common} common ids stand for other tokens"
+        return f"{found}, so {'almost nothing would be accepted' if verdict.mostly_other else 'drafts with them are rejected; too many to overlook'}"
     return f"Different vocabularies: {different} of {common} common ids stand for other tokens"
 
 

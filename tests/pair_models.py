@@ -16,12 +16,13 @@ HOSTILE = "x **b** $y$ [a](b) <i>"
 
 
 def make(root: Path) -> None:
-    """Folders below `root`: permuted ids, one more row, both, no tokenizer, no head, and one with a name full of markup."""
+    """Folders below `root`: permuted ids, one more row, both, no tokenizer, no head, no attention heads, and one with a name full of markup."""
     _copy(root / "permuted", rotate=True)
     _copy(root / "padded", vocab_size=4224)
     _copy(root / "other", vocab_size=4224, rotate=True)
     _copy(root / HOSTILE)
     _copy(root / "mute", architectures=["LlamaModel"])
+    _copy(root / "headless", num_attention_heads=0)
     _copy(root / "wordless")
     for file in ("tokenizer.json", "tokenizer_config.json"):
         (root / "wordless" / file).unlink()

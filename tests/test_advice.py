@@ -190,6 +190,23 @@ def test_vocabulary():
     assert "139" in few.sentence
 
 
+def test_a_long_tail_is_a_warning():
+    words = {f"word{i}": i for i in range(2000)}
+    turned = {word: i if i < 1500 else 1500 + (i - 1499) % 500 for word, i in words.items()}
+    found = verdict(words, turned)
+    said = runs.vocabulary(pair(verdict=found))
+    assert said is not None
+    assert (found.kind, found.different_ids, said.level) == ("tail_differs", 500, "warning")
+
+
+def test_ids_without_an_embedding():
+    assert runs.beyond_the_embedding(pair(verdict=verdict(WORDS, WORDS))) is None
+    said = runs.beyond_the_embedding(pair(verdict=verdict(WORDS, WORDS, 1000, 990)))
+    assert said is not None
+    assert said.level == "warning"
+    assert "tokenizer has 10 ids at or above its vocab_size of 990." in said.sentence
+
+
 def test_length():
     long = Traffic(7000, 2000)
     assert runs.length(pair(traffic=Traffic(7000, 1000))) is None

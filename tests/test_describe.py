@@ -79,6 +79,8 @@ def test_the_vocabulary_size_comes_from_the_text_part_or_the_embedding(settings:
     assert stored(info("folder:mine", settings).vocabulary, settings).size == 4096
     edited(vocab_size=None, text_config={"vocab_size": 5000})(folder)
     assert stored(info("folder:mine", settings).vocabulary, settings).size == 5000
+    edited(vocab_size=-1, text_config={"vocab_size": 10**12})(folder)
+    assert stored(info("folder:mine", settings).vocabulary, settings).size == 4096
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,16 @@ def test_a_no_weighs_more_than_an_earlier_gap():
     assert (answers(made)[:2], made.decided) == (["not known yet", "no"], "vocabulary")
 
 
+def test_what_is_missing_for_the_memory_is_named():
+    assert flow(*PAIR).questions[3].sentence == "No GPU has been chosen yet."
+    assert flow(*PAIR, gpu="H100 SXM").questions[3].sentence == "Not both sizes are known, so H100 SXM cannot be judged."
+
+
+def test_a_pair_outside_the_table_with_the_same_tokens_is_of_one_family():
+    made = flow("somebody/model", "somebody/other", verdict=SAME)
+    assert (answers(made)[:2], made.decided) == (["yes", "yes"], "pays")
+
+
 def test_family():
     assert answers(flow("Qwen/Qwen3-0.6B", "Qwen/Qwen3-8B"))[0] == "no"
     assert answers(flow("somebody/model", "somebody/other", suggestions=[1]))[0] == "yes"

@@ -15,7 +15,8 @@ from core.policies import FixedGamma, Plain, Policy
 from core.runs import DeviceInfo, Generation, Run, RunSpec
 from core.settings import Settings
 from core.store import Store
-from core.ui import desk, pair_device, pair_pick, pair_smoke
+from core.ui import desk, pair_device, pair_pick, pair_smoke, pair_why
+from core.vocab import Vocabulary, compare
 from tests import pair_models, synthetic
 from tests.apps import metric, ok, texts
 from tests.test_page_states import GITHUB
@@ -183,6 +184,22 @@ def test_the_same_model_twice_is_not_promised_a_gain(planner: Planner):
     assert app.title[0].value == "Demo target fits, but :orange[it is not likely to pay]"
     assert "Target and draft are the same model: this cannot be faster." in texts(app).replace("\\", "")
     assert metric(app, "Speedup") == "1.00x"
+
+
+def test_what_tokenizers_differ_in_beside_their_maps():
+    same = {f"t{at}": at for at in range(100)}
+    other = {f"u{at}" if at > 50 else f"t{at}": at for at in range(100)}
+    target = Vocabulary(same, 100, {"eos_token": 1, "pad_token": 2}, normaliser="", pre_tokenizer="a")
+    assert pair_why.beside(compare(target, target)) == []
+    found = pair_why.beside(compare(target, Vocabulary(other, 128, {"eos_token": 3}, normaliser="NFC", pre_tokenizer="a")))
+    assert found[0] == "Special tokens with different ids, target and draft: eos_token (1 and 3), pad_token (2 and none)."
+    assert found[1] == "Text is prepared differently before it is cut into tokens: another normaliser."
+
+
+def test_a_size_that_cannot_be_known_is_not_awaited_for_ever(planner: Planner):
+    app = open_pair(planner, "demo:target", "folder:headless")
+    assert "num_attention_heads is 0 in this config" in texts(app).replace("\\", "")
+    assert [metric(app, label) for label in ("Layers", "Cache, a token", "Cost ratio c", "Speedup")] == ["unknown"] * 4
 
 
 def test_the_seventh_draft_is_left_out_and_said(planner: Planner):

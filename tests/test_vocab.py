@@ -138,6 +138,17 @@ def test_the_treacherous_one():
     assert "almost nothing would be accepted; both sizes are 10,000." in found.sentence
 
 
+def test_a_sentence_promises_no_more_than_its_numbers():
+    found = verdict(BASE, renamed(BASE, range(11)))
+    assert found.kind == "same_size_different_map"
+    expected = "Different token maps: 11 of 10,000 common ids stand for other tokens, so drafts with them are rejected; too many to overlook"
+    assert found.sentence == f"{expected}; both sizes are 10,000."
+    hole = {token: id_ for token, id_ in BASE.items() if id_ != 139}
+    assert verdict(BASE, hole).kind == "few_differ"
+    expected = "Same tokens, but 1 id is used on one side alone: id 139 is 't139' for the target and nothing for the draft"
+    assert verdict(BASE, hole).sentence == f"{expected}; both sizes are 10,000."
+
+
 def test_other_sizes_and_other_maps():
     other = {f"x{id_}": id_ for id_ in range(5_000)}
     assert kind_of(BASE, other, (10_000, 5_000)) == ("different", False)

@@ -24,6 +24,8 @@ from core.weights import weigh
 
 LARGEST_CONFIG_BYTES = 1_000_000
 LONGEST_CARD_HEAD_BYTES = 20_000
+MOST_ROWS = 10_000_000
+"""Of an embedding; the largest that is known has 262,208."""
 TOKENIZER_FILES = (
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
     *("tokenizer.json", "tokenizer.model", "tiktoken.model", "vocab.json", "merges.txt"),
@@ -151,12 +153,13 @@ def _vocabulary(ref: ModelRef, files: Files, rows: int | None, settings: Setting
 
 
 def _rows(config: dict[str, Any], tensors: list[Tensor]) -> int | None:
-    """`vocab_size` of the config or of its text part; a config that leaves its type's usual size out is read off the embedding."""
+    """`vocab_size` of the config or of its text part; where that is missing or absurd it is read off the embedding."""
     inner: Any = config.get("text_config")
     parts: list[dict[str, Any]] = [config, inner if isinstance(inner, dict) else {}]
     for part in parts:
-        if isinstance(part.get("vocab_size"), int):
-            return part["vocab_size"]
+        stated = part.get("vocab_size")
+        if isinstance(stated, int) and 0 < stated <= MOST_ROWS:
+            return stated
     shapes = [tensor.shape for tensor in tensors if tensor.name.endswith(_EMBEDDINGS) and len(tensor.shape) == 2]
     return max((shape[0] for shape in shapes), default=None)
 

@@ -60,8 +60,10 @@ def parameters(count: int) -> str:
 
 
 def fraction(part: int, whole: int) -> str:
-    """A model's size beside another's: 1/13, 1/4.7; 2.0 times where it is larger."""
+    """A model's size beside another's: 1/13, 1/4.7; 99 % where it is nearly as large; 2.0 times where it is larger."""
     share = whole / part
+    if 1 / 1.05 < share < 1.05:
+        return f"{100 / share:.0f} %"
     if share < 1:
         return f"{1 / share:.1f} times"
     return f"1/{share:,.0f}" if share >= 10 else f"1/{share:.1f}"

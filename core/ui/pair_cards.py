@@ -110,7 +110,7 @@ def _sizes_problem(target: Model, draft: Model, at: int, retry: Retry) -> None:
 
 def _figures(target: Model, draft: Candidate) -> None:
     """Two rows of three, aligned, side by side on a narrow screen too."""
-    columns = (*zip(_shape(target, draft.model), _storage(target, draft.model), strict=True), (_cost(draft), _gain(target, draft)))
+    columns = (*zip(_shape(target, draft.model), _storage(target, draft.model), strict=True), (_cost(target, draft), _gain(target, draft)))
     for facts, column in zip(columns, st.columns(len(columns), gap="xsmall", wrap=False), strict=True):
         for fact in facts:
             column.metric(fact.label, fact.value, fact.spread or None, delta_color="off", delta_arrow="off")
@@ -119,9 +119,9 @@ def _figures(target: Model, draft: Candidate) -> None:
 def _shape(target: Model, draft: Model) -> tuple[Fact, Fact]:
     own, other = parameters(draft), parameters(target)
     ratio = f"{numbers.fraction(own, other)} of target" if own and other else ""
-    layers = str(draft.shape.layers) if draft.shape else AWAITED
+    layers = str(draft.shape.layers) if draft.shape else _lacking(draft)
     of_target = f"target has {target.shape.layers}" if target.shape else ""
-    return Fact("Parameters", numbers.parameters(own) if own else AWAITED, ratio), Fact("Layers", layers, of_target)
+    return Fact("Parameters", numbers.parameters(own) if own else _lacking(draft), ratio), Fact("Layers", layers, of_target)
 
 
 def _storage(target: Model, draft: Model) -> tuple[Fact, Fact]:
@@ -129,15 +129,24 @@ def _storage(target: Model, draft: Model) -> tuple[Fact, Fact]:
     own, other = draft.shape, target.shape
     of_target = f"target {numbers.cache_size(other.bytes_per_token)}" if own and other else ""
     return (
-        Fact("Weights", numbers.file_size(weights.bytes) if weights else MISSING if draft.problem else AWAITED, _stored(weights)),
-        Fact("Cache, a token", numbers.cache_size(own.bytes_per_token) if own else AWAITED, of_target),
+        Fact(
+            "Weights",
+            numbers.file_size(weights.bytes) if weights else MISSING if isinstance(draft.info, Known | Failed) else AWAITED,
+            _stored(weights),
+        ),
+        Fact("Cache, a token", numbers.cache_size(own.bytes_per_token) if own else _lacking(draft), of_target),
     )
 
 
-def _cost(draft: Candidate) -> Fact:
+def _lacking(*models: Model) -> str:
+    """What stands for a size that is not known: whether it still may be."""
+    return MISSING if any(model.problem or isinstance(model.profile, Failed) for model in models) else AWAITED
+
+
+def _cost(target: Model, draft: Candidate) -> Fact:
     found = draft.estimate
     if found is None:
-        return Fact("Cost ratio c", AWAITED)
+        return Fact("Cost ratio c", _lacking(target, draft.model))
     return Fact("Cost ratio c", numbers.cost(found.c), f"{numbers.cost(found.low)} to {numbers.cost(found.high)}")
 
 
@@ -148,7 +157,7 @@ def _gain(target: Model, draft: Candidate) -> Fact:
         return Fact("Speedup", numbers.ratio(found.speedup_middle), f"{found.speedup_low:.2f} to {found.speedup_high:.2f}")
     if draft.verdict_value and not draft.fits:
         return Fact("Speedup", "none", "not as it is")
-    return Fact("Speedup", MISSING, "not compared") if target.problem or draft.problem else Fact("Speedup", AWAITED)
+    return Fact("Speedup", MISSING, "not compared") if target.problem or draft.problem else Fact("Speedup", _lacking(target, draft.model))
 
 
 def parameters(model: Model) -> int | None:

@@ -19,8 +19,9 @@ NEWEST = 50
 
 def show(view: View, draft: Candidate, setting: Setting) -> None:
     """Four steps from left to right, and what follows from them below."""
-    suggested = suggest(view.target.address, setting.device)
-    found = flow(view.target.address, draft.model.address, suggested, draft.verdict_value, _measured(view, draft), _fits(view, draft, setting))
+    suggested, card = suggest(view.target.address, setting.device), prices.find_gpu(setting.device.name)
+    known = draft.verdict_value, _measured(view, draft), _fits(view, draft, setting)
+    found = flow(view.target.address, draft.model.address, suggested, *known, gpu=card.name if card else "")
     st.markdown(f"For {look.plain(view.target.name)} with {look.plain(draft.model.name)}:")
     for at, (question, column) in enumerate(zip(found.questions, st.columns(4, gap="small"), strict=True), 1):
         with column.container(border=True, height="stretch"):

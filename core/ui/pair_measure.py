@@ -45,10 +45,7 @@ def _why_not(view: View) -> str:
     if not any(draft.verdict_value for draft in view.drafts):
         return "Only pairs whose vocabularies were compared are measured."
     if any(draft.verdict_value and draft.verdict_value.kind == "same_size_different_map" for draft in view.drafts):
-        return (
-            "Refused: the sizes are equal but the ids stand for other tokens. The library would run this pair without a word, "
-            "accept almost nothing, and be slower than plain decoding."
-        )
+        return "Refused: the sizes are equal but the ids stand for other tokens. The library would run this pair without a word, and slower."
     return "Only pairs that run natively in Transformers are measured here: equal vocabulary sizes, and ids that stand for the same tokens."
 
 

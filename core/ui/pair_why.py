@@ -51,9 +51,28 @@ def origins(view: View, again: Callable[[str], None]) -> None:
 
 
 def _map(verdict: VocabVerdict) -> None:
-    """The first ids that differ."""
+    """What else the tokenizers differ in, and the first ids that do."""
+    for sentence in beside(verdict):
+        look.note(look.plain(sentence))
     if not verdict.differences:
         return
     rows = [{"Id": found.id, "Target": found.target, "Draft": found.draft} for found in verdict.differences[:SHOWN_IDS]]
     st.markdown(f":small[{verdict.different_ids:,} of {verdict.common_ids:,} common ids differ; the first of all differences:]")
     look.table(pd.DataFrame(rows), "The first ids that stand for different tokens.")
+
+
+def beside(verdict: VocabVerdict) -> list[str]:
+    """Differences beside the maps: special tokens, how text is cut, and what both know where the ids are others."""
+    unlike = [f"{found.role} ({_id(found.target)} and {_id(found.draft)})" for found in verdict.special]
+    parts = (("normaliser", verdict.normaliser), ("pre-tokenizer", verdict.pre_tokenizer))
+    differs = [name for name, likeness in parts if likeness == "differs"]
+    shared = f"{verdict.translatable_tokens:,} of the draft's {verdict.draft_tokens:,} tokens are the target's too, under whatever id."
+    return [
+        *([f"Special tokens with different ids, target and draft: {', '.join(unlike)}."] if unlike else []),
+        *([f"Text is prepared differently before it is cut into tokens: another {' and '.join(differs)}."] if differs else []),
+        *([shared] if verdict.kind in ("different", "same_size_different_map") else []),
+    ]
+
+
+def _id(id_: int | None) -> str:
+    return "none" if id_ is None else f"{id_:,}"
