@@ -14,7 +14,7 @@ import pandas as pd
 
 from core import columns as col
 from core import predict, theory
-from core.acceptance import Alpha, alpha
+from core.acceptance import Alpha, alpha, alpha_greedy_draft, mean_accept
 from core.errors import InvalidInput, NotMeasured
 from core.evidence import NOTHING
 from core.figures import Band, Confirmed, Range
@@ -22,7 +22,7 @@ from core.intervals import Floats
 from core.landscape import GAMMAS
 from core.policies import Drafting, FixedGamma, Heuristic, Oracle, Plain, Policy, PromptLookup, TransformersDefault, describe
 from core.recommend import Recommendation
-from core.replay import Rounds, replay_all, rounds_of
+from core.replay import Rounds, replay_all, rounds_drawn
 from core.runs import Run
 from core.timing import LoopCosts
 from core.trace import repeated_share
@@ -30,6 +30,8 @@ from core.trace import repeated_share
 SWEEP_LIMITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 BLOCK_TOKENS = 8
 RANKED = 7
+DRAWS = 16
+"""Of a sampled run's rounds, where only single rounds tell."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class Analysis:
     costs: LoopCosts
     table: pd.DataFrame
     advice: Recommendation
+
+    @cached_property
+    def alpha_greedy_draft(self) -> Alpha | None:
+        """Alpha in an engine whose draft proposes its first choice whatever the temperature; None where it is alpha itself, or not recorded."""
+        return alpha_greedy_draft(self.run) if self.alpha.origin == "overlap" else None
 
     @property
     def formula(self) -> Floats:
@@ -169,7 +176,7 @@ class Analysis:
                 "label": prompts[at].label,
                 "answer tokens": len(trace.answer),
                 "ended by": trace.ended,
-                "alpha": float(trace.accept.mean()),
+                "alpha": mean_accept([trace]),
                 "predicted speedup": predicted.get(at),
                 "repeated 8-grams": repeated_share(trace.answer),
                 "begins": " ".join(prompts[at].text[:80].split()),
@@ -218,8 +225,12 @@ def accepted_shares(rounds: Rounds) -> Floats:
 
 
 def conditional_acceptance(run: Run, policy: Drafting) -> Floats:
-    """(K,) of the drafts at place k = 1..K of a round that were examined, the share that was accepted; 0 where none was (greedy traces)."""
-    rounds = [each for trace in run.traces for each in rounds_of(trace, policy)]
+    """(K,) of the drafts at place k = 1..K of a round that were examined, the share that was accepted; 0 where none was.
+
+    Sampled traces are drawn a few times, with fixed seeds.
+    """
+    draws = DRAWS if run.spec.decoding.sample else 1
+    rounds = [each for trace in run.traces for seed in range(draws) for each in rounds_drawn(trace, policy, seed)]
     longest = max(each.drafted for each in rounds)
     accepted, rejected = np.zeros(longest), np.zeros(longest)
     for each in rounds:
@@ -231,12 +242,13 @@ def conditional_acceptance(run: Run, policy: Drafting) -> Floats:
 
 
 def alpha_by_position(run: Run) -> tuple[Floats, Floats]:
-    """Start of each block of eight answer tokens (B,), and the mean acceptance there over all prompts (B,)."""
+    """Start of each block of eight answer tokens (B,), and alpha there over all prompts (B,)."""
     longest = max(len(trace.accept) for trace in run.traces)
     total, count = np.zeros(longest), np.zeros(longest)
     for trace in run.traces:
-        total[: len(trace.accept)] += trace.accept
-        count[: len(trace.accept)] += 1
+        chance = trace.accept if trace.sampled is None else trace.sampled.overlap
+        total[: len(chance)] += chance
+        count[: len(chance)] += 1
     starts = np.arange(0, longest, BLOCK_TOKENS)
     return starts.astype(np.float64), np.add.reduceat(total, starts) / np.add.reduceat(count, starts)
 

@@ -22,7 +22,7 @@ from core.walk import Path, prepare, tail_lengths, walk_drafting, walk_lookup, w
 
 _SAMPLES, _LEAST_SAMPLES = 400, 25
 
-__all__ = ["Round", "Rounds", "carried_limit", "replay", "replay_all", "replay_prompt", "rounds_of"]
+__all__ = ["Round", "Rounds", "carried_limit", "replay", "replay_all", "replay_prompt", "rounds_drawn", "rounds_of"]
 
 
 def replay(
@@ -113,7 +113,18 @@ def rounds_of(trace: PromptTrace, policy: Policy, *, start: int | None = None) -
     start: the limit that a persistent heuristic brings from the call before. Raises InvalidInput for a
     sampled trace, where the rounds are chance.
     """
-    walk = _known_walk(trace, policy, start)
+    return _one_by_one(_known_walk(trace, policy, start))
+
+
+def rounds_drawn(trace: PromptTrace, policy: Drafting, seed: int = 0) -> list[Round]:
+    """The rounds of a prompt in order; for a sampled one, one way that they may go: whether a draft is accepted is drawn with its chance."""
+    if _is_known(trace):
+        return rounds_of(trace, policy)
+    [walk] = draw(_chances(trace, policy.threshold), [partial(walk_drafting, policy=policy, limit=policy.limit)], seed)
+    return _one_by_one(walk)
+
+
+def _one_by_one(walk: Walk) -> list[Round]:
     columns = (walk.start, walk.drafted, walk.accepted, walk.accepted + 1, walk.rejected, walk.drafted_low)
     return [Round(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 

@@ -1,52 +1,30 @@
-"""Measure: choose a pair and prompts, watch it run, read the result. A run is addressed by ?run=id."""
+"""Measure: choose a pair and prompts, watch it run, read the result. Addressed by ?run=id, or ?group=id for several drafts; &more adds prompts."""
+
+import secrets
 
 import streamlit as st
 
 from core import pair
 from core.address import address, resolve
 from core.errors import InvalidInput
-from core.runs import Dtype, ModelRef, RunSpec
-from core.ui import live, look, numbers, pair_pick, prompt_box, report, result
-from core.ui.desk import ALIVE, EXAMPLE, analysis, desk, forget_run, load, run_id, settings, submit
+from core.runs import ModelRef
+from core.ui import begin_note, decoding_box, group_page, look, more_prompts, numbers, pair_pick, prompt_source, run_page
+from core.ui.desk import desk, load, run_id, settings, submit
 from core.ui.frame import frame, page_path
-
-DTYPES: list[Dtype] = ["float32", "bfloat16", "float16"]
-SOURCES = {"bundled": "Bundled prompts", "pasted": "Pasted text"}
 
 frame()
 store, _ = desk()
+group = group_page.group_id()
+if group:
+    group_page.show(group)
+    st.stop()
 chosen = run_id()
-
-
-def take_pair(spec: RunSpec) -> None:
-    """Go on to measure the pair of a smoke test."""
-    forget_run()
-    pair_pick.choose(address(spec.target), [address(spec.draft)])
-
-
 if chosen:
     run = load(chosen)
-    full = run.spec.extent == "full"
-    result.pair_header(run, "Example run" if chosen == EXAMPLE else "")
-    if run.status in ALIVE:
-        live.watch(chosen)
-        st.stop()
-    report.show(analysis(run))
-    with st.container(horizontal=True):
-        if not full:
-            st.button("Measure this pair", type="primary", icon=":material/timer:", on_click=take_pair, args=(run.spec,))
-        elif run.status == "done" and st.button("Choose gamma", type="primary", icon=":material/ssid_chart:"):
-            st.switch_page(page_path("gamma"), query_params={"run": chosen})
-        if run.status != "done" and st.button(
-            "Measure again" if full else "Try again",
-            type="primary" if full else "secondary",
-            icon=":material/replay:",
-            help="The same models, prompts, settings.",
-        ):
-            submit(run.spec)
-        st.button("New measurement", icon=":material/add:", on_click=forget_run)
-    if full and run.status == "done":
-        look.next_step("See the whole curve, and what the library's default would give.", "gamma", "Choose gamma", {"run": chosen})
+    if more_prompts.asked():
+        more_prompts.show([run])
+    else:
+        run_page.show(run)
     st.stop()
 
 look.headline(
@@ -60,53 +38,26 @@ with left:
     target, drafts = pair_pick.pickers(offered, begin=("demo:target", "demo:draft"))
     refs: list[ModelRef] = []
     try:
-        refs = [resolve(text, settings()) for text in (target, *drafts) if text]
+        refs.extend(resolve(text, settings()) for text in (target, *drafts) if text)  # one by one: the target stays known beside a wrong draft
     except InvalidInput as error:
         st.error(look.plain(str(error)), icon=":material/error:")
     st.page_link(page_path("pair"), label="See what fits before you measure", icon=":material/join_inner:")
     if len(offered) == 2:
         look.note("Only the bundled pair is on this machine. Name folders of your own models in the setting `DRAFTGAUGE_MODEL_ROOTS`.")
     st.subheader("Settings", anchor=False)
-    devices = {device.id: device.name for device in store.devices()} or {"cpu": "CPU"}
-    device = st.selectbox("Device", list(devices), format_func=lambda key: f"{key}, {devices[key]}", key="device", persist_state="session")
-    exact = "Greedy answers are equal to plain decoding in float32 only."
-    dtype = st.selectbox("Number format", DTYPES, key="dtype", persist_state="session", help=exact)
-    with st.container(horizontal=True):
-        short = "Per prompt. Answers that end by themselves are shorter."
-        tokens = st.number_input("Most new tokens", value=40, step=8, key="tokens", persist_state="session", help=short)
-        same = "Picks the prompts used for calibration; the same seed gives the same rounds."
-        seed = st.number_input("Seed", value=0, step=1, key="seed", persist_state="session", help=same)
+    asked = decoding_box.settings_box(refs[0] if target and refs else None, store.devices())
 with right:
     st.subheader("Prompts", anchor=False)
-    source = st.segmented_control(
-        "Prompts",
-        list(SOURCES),
-        format_func=SOURCES.__getitem__,
-        default="pasted" if prompt_box.is_open() else "bundled",
-        required=True,
-        key="source",
-        persist_state="session",
-        label_visibility="collapsed",
-    )
-    found = prompt_box.prompt_box() if source == "pasted" else prompt_box.bundled()
-    if found:
-        few = "The first so many. 24 or more give a useful interval."
-        most = st.number_input("Number of prompts", min_value=1, max_value=len(found), value=len(found), step=1, help=few, width=260)
-        found = found[:most]
-        if most < 8:
-            look.note("Below 8 prompts there is no interval for other traffic, and so no verdict.")
-    else:
-        look.note("Paste at least one prompt to measure.")
+    found = prompt_source.prompt_source(target or "", drafts, asked.typed.max_new_tokens, chat_template=asked.chat_template)
+    found = prompt_source.first_of(found)
 
-ready = bool(found and target and drafts and refs)
+ready = bool(found and target and drafts and len(refs) == 1 + len(drafts) and asked.ready)
 with st.container(horizontal=True, vertical_alignment="center"):
     label = f"Measure {numbers.counted(len(drafts), 'draft')}" if len(drafts) > 1 else "Measure"
     if st.button(label, type="primary", icon=":material/timer:", disabled=not ready):
-        specs = [
-            RunSpec(target=refs[0], draft=draft, prompts=found, max_new_tokens=tokens, device=device, dtype=dtype, seed=seed) for draft in refs[1:]
-        ]
-        submit(*specs)
-    if len(drafts) > 1:
-        look.note("One run per draft, one after the other.")
+        together = secrets.token_hex(6) if len(drafts) > 1 else ""
+        submit(*(asked.spec(refs[0], draft, found, together) for draft in refs[1:]))
+    if ready:
+        begin_note.show([asked.spec(refs[0], draft, found) for draft in refs[1:]])
     elif not (target and drafts):
         look.note("Choose a target and at least one draft.")

@@ -1,6 +1,7 @@
 """Pages as the router shows them, and what tests read from them."""
 
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Button
 
 
 def open_page(name: str, **query: str) -> AppTest:
@@ -24,3 +25,7 @@ def texts(app: AppTest) -> str:
 
 def metric(app: AppTest, label: str) -> str:
     return next(str(shown.value) for shown in app.metric if shown.label == label)
+
+
+def button(app: AppTest, label: str) -> Button:
+    return next(shown for shown in app.button if shown.label == label)

@@ -5,14 +5,17 @@ pass of a round is dearer by `TWO_WIDE`, and the first round's target pass and f
 every cost is a multiple of `PLAIN_S`. For tests only: the product ships no such numbers.
 """
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from core.decoding import Decoding
 from core.policies import Drafting, FixedGamma, Plain, Policy, TransformersDefault
+from core.replay import rounds_drawn
 from core.runs import Environment, Generation, ModelRef, PassTimes, Progress, Prompt, Run, RunSpec, Sample
 from core.store import Store
-from core.trace import Lookup, PromptTrace, Tails
+from core.trace import Lookup, PromptTrace, Sampled, Tails
 
 PLAIN_S = 0.010
 PREFILL_S, DRAFT_PREFILL_S = 0.030, 0.004
@@ -46,6 +49,23 @@ def trace(alpha: float, tokens: int, seed: int) -> PromptTrace:
     )
 
 
+SAMPLING = Decoding(sample=True, temperature=0.7, top_p=0.9)
+OVERLAP_LESS, GREEDY_LESS = 0.02, 0.10
+"""By how much alpha by overlap, and the share of first choices, lie below the mean acceptance of a sampled trace."""
+
+
+def sampled_trace(alpha: float, tokens: int, seed: int) -> PromptTrace:
+    """The same under sampling: chances of acceptance around `alpha` in place of outcomes."""
+    known, rng = trace(alpha, tokens, seed), np.random.default_rng(1000 + seed)
+    accept = np.clip(rng.normal(alpha, 0.1, tokens), 0.05, 1.0).astype(np.float32)
+    hits = np.zeros(tokens, dtype=bool)
+    hits[: round((float(accept.mean()) - GREEDY_LESS) * tokens)] = True
+    rejected = {threshold / 10: np.full(tokens, threshold / 10, np.float32) for threshold in range(10)}
+    own = Sampled(np.full(tokens, 0.5, np.float32), accept - np.float32(OVERLAP_LESS), rejected, hits)
+    sure = rng.uniform(0.3, 1.0, tokens).astype(np.float32)
+    return dataclasses.replace(known, accept=accept, confidence=sure, tails=None, sampled=own)
+
+
 def walk(prompt: PromptTrace, policy: Drafting) -> list[tuple[int, int]]:
     """(emitted, drafted) of every greedy round; after a confident wrong token the draft adds one more and is unsure."""
     rounds, at = [], 0
@@ -68,8 +88,10 @@ def walk(prompt: PromptTrace, policy: Drafting) -> list[tuple[int, int]]:
 
 def generation(prompt: PromptTrace, number: int, policy: Policy, block: int, purpose: str, c: float, noise: float) -> Generation:
     """One timed call with the chosen costs; `noise` is a factor on the whole."""
+    drafted: tuple[int, ...] = ()
     if isinstance(policy, Drafting):
-        rounds = walk(prompt, policy)
+        rounds = walk(prompt, policy) if prompt.sampled is None else _drawn(prompt, policy, block)
+        drafted = () if prompt.sampled is None else tuple(k for _, k in rounds)
         steps = [1 + VERIFY_SLOPE * k + OVERHEAD + (TWO_WIDE if k else 0) + k * (c + PER_DRAFT) for _, k in rounds]
         prefills = PREFILL_S + DRAFT_PREFILL_S
         opening = steps[0] - 1 - VERIFY_SLOPE * rounds[0][1] - (c + TWO_WIDE if rounds[0][1] else 0)
@@ -86,8 +108,13 @@ def generation(prompt: PromptTrace, number: int, policy: Policy, block: int, pur
         total_s=total * noise,
         first_token_s=first * noise,
         rounds=emitted,
-        equal=True if emitted else None,
+        drafted=drafted,
+        equal=True if emitted and prompt.sampled is None else None,
     )
+
+
+def _drawn(prompt: PromptTrace, policy: Drafting, seed: int) -> list[tuple[int, int]]:
+    return [(each.emitted, each.drafted) for each in rounds_drawn(prompt, policy, seed)]
 
 
 def _generations(traces: tuple[PromptTrace, ...], c: float, best: int) -> tuple[Generation, ...]:
@@ -128,15 +155,24 @@ def run(
     best: int = 4,
     status: str = "done",
     alpha: float | None = None,
+    sampled: bool = False,
+    draft: str = "small_model",
+    group: str = "",
 ) -> Run:
-    """A finished run whose draft step costs `c` plain steps. `best` is the fixed gamma that was confirmed; `alpha` is for all labels."""
+    """A finished run whose draft step costs `c` plain steps. `best` is the fixed gamma that was confirmed; `alpha` is for all labels.
+
+    sampled: with `SAMPLING` in place of greedy decoding. draft, group: for runs that belong together.
+    """
     labels = [list(LABELS)[number % 3] for number in range(prompts)]
-    traces = tuple(trace(LABELS[label] if alpha is None else alpha, tokens, seed) for seed, label in enumerate(labels))
+    make = sampled_trace if sampled else trace
+    traces = tuple(make(LABELS[label] if alpha is None else alpha, tokens, seed) for seed, label in enumerate(labels))
     texts = [HARD_PROMPT if number == 0 else f"prompt number {number}" for number in range(prompts)]
     created = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
     return Run(
         id=run_id,
-        spec=spec(tuple(Prompt(text=text, label=label) for text, label in zip(texts, labels, strict=True)), tokens),
+        spec=spec(tuple(Prompt(text=text, label=label) for text, label in zip(texts, labels, strict=True)), tokens, draft).model_copy(
+            update={"group": group, "decoding": SAMPLING if sampled else Decoding()}
+        ),
         status=status,  # pyright: ignore[reportArgumentType]
         progress=Progress(stage="done", done=1, total=1, fraction=1.0),
         created=created,
@@ -150,9 +186,9 @@ def run(
     )
 
 
-def spec(prompts: tuple[Prompt, ...], tokens: int = 64) -> RunSpec:
+def spec(prompts: tuple[Prompt, ...], tokens: int = 64, name: str = "small_model") -> RunSpec:
     target = ModelRef(source="folder", name="big_model", path="/models/big_model")
-    draft = ModelRef(source="folder", name="small_model", path="/models/small_model")
+    draft = ModelRef(source="folder", name=name, path=f"/models/{name}")
     return RunSpec(target=target, draft=draft, prompts=prompts, max_new_tokens=tokens)
 
 

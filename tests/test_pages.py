@@ -1,20 +1,24 @@
 """Every page in every state, through the router, over a real store and a real bench with trivial jobs."""
 
+import contextlib
 import time
+from collections.abc import Iterator
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.bench import Bench
 from core.errors import StoreError
+from core.planner import Planner
 from core.policies import FixedGamma, Plain, PromptLookup
 from core.prompt_draft import Draft
 from core.runs import RunSpec
 from core.settings import Settings
 from core.store import Store, open_store
 from core.ui import desk, policies
+from core.ui.prompt_box import TEXT
 from tests import jobs, synthetic
-from tests.apps import metric, ok, open_page, texts
+from tests.apps import button, metric, ok, open_page, texts
 from tests.benches import under_way
 
 PAGES = ("start", "measure", "gamma")
@@ -57,31 +61,44 @@ def test_measure_shows_the_form_with_the_bundled_prompts():
     assert [box.label for box in app.selectbox] == ["Target", "Device", "Number format"]
 
 
+@pytest.fixture
+def planner(settings: Settings, app_site: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Planner]:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with contextlib.closing(Planner(settings, light=1)) as made:
+        monkeypatch.setattr(desk, "planner", lambda: made)
+        yield made
+
+
+@pytest.mark.usefixtures("planner")
 def test_pasted_prompts_are_counted_saved_and_found_again(store: Store):
     app = open_page("measure", pasted="0123")
     pasted = '{"prompt": "$x$ <b>", "label": "code"}\n{"prompt": "two"}'
-    app.text_area[0].set_value(pasted).run()
+    app.text_area(key=TEXT).set_value(pasted).run()
     assert "**2 prompts: 1 code, 1 no label**" in texts(ok(app))
     pasted_id = app.query_params["pasted"]
     assert Draft.read(store.load_prompts(pasted_id)).pasted == pasted
     app.switch_page("pages/start.py").run()
     app.switch_page("pages/measure.py")
-    assert ok(app.run()).text_area[0].value == pasted, "after a page change"
-    assert open_page("measure", pasted=pasted_id).text_area[0].value == pasted, "after a reload"
+    assert ok(app.run()).text_area(key=TEXT).value == pasted, "after a page change"
+    assert open_page("measure", pasted=pasted_id).text_area(key=TEXT).value == pasted, "after a reload"
 
 
+@pytest.mark.usefixtures("planner")
 def test_unreadable_paste_gets_a_sentence_and_no_button():
     app = open_page("measure", pasted="0123")
-    app.text_area[0].set_value('{"prompt": 3}').run()
+    app.text_area(key=TEXT).set_value('{"prompt": 3}').run()
     assert 'line 1 has a "prompt" that is a number, not text' in ok(app).error[0].value.replace("\\", "")
-    assert app.button[0].disabled
+    assert button(app, "Measure").disabled
 
 
-def test_zero_new_tokens_gets_a_sentence(spec: RunSpec):
+def test_zero_new_tokens_gets_a_sentence_and_no_button():
     app = open_page("measure")
-    next(field for field in app.number_input if field.label == "Most new tokens").set_value(0)
-    app.button[0].click()
-    assert "0 new tokens cannot be measured" in ok(app.run()).error[0].value
+    app.number_input(key="tokens").set_value(0).run()
+    assert "0 new tokens cannot be measured" in ok(app).error[0].value
+    assert button(app, "Measure").disabled
+    app.number_input(key="tokens").set_value(8).run()
+    assert not ok(app).error
+    assert not button(app, "Measure").disabled
 
 
 def test_measuring_shows_the_live_state_and_can_be_cancelled(store: Store, cold_bench: Bench, spec: RunSpec):

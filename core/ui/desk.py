@@ -51,7 +51,7 @@ def planner() -> Planner:
 
 
 def submit(*specs: RunSpec) -> None:
-    """Queue runs and go to the page of the first; where one cannot be run, say why, and how many are queued all the same."""
+    """Queue runs and go to their page, the group's for runs of one; where one cannot be run, say why, and how many are queued all the same."""
     queued: list[str] = []
     try:
         queued.extend(desk()[1].submit(spec) for spec in specs)  # one by one: those before an error are kept
@@ -60,7 +60,8 @@ def submit(*specs: RunSpec) -> None:
         if queued:
             look.note(f"{len(queued)} of {len(specs)} runs are queued; they are listed on the start page.")
         return
-    st.switch_page(page_path("measure"), query_params={"run": queued[0]})
+    group = specs[0].group
+    st.switch_page(page_path("measure"), query_params={"group": group} if group else {"run": queued[0]})
 
 
 def run_id() -> str | None:

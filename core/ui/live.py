@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.errors import DraftgaugeError
 from core.runs import TIMED, Progress, Run, RunSpec, Stage
-from core.ui import look, numbers
+from core.ui import look, numbers, partial_alpha
 from core.ui.desk import ALIVE, desk
 
 WORDS: dict[Stage, str] = {
@@ -64,16 +64,18 @@ def _waiting(position: int | None) -> None:
 
 def _running(run: Run) -> None:
     progress = run.progress
-    behind = _downloaded(progress) if progress.stage == "download" else _so_far(run)
+    behind = _downloaded(progress) if progress.stage == "download" else so_far(run)
     elapsed_s = (datetime.now(UTC) - run.started).total_seconds() if run.started else 0.0
     spent_s = elapsed_s if progress.stage == "download" else max(0.0, elapsed_s - progress.download_s)
     quiet = " Please keep the machine quiet: it is being timed." if progress.stage in TIMED else ""
-    st.progress(behind, f"**{WORDS[progress.stage]}**{_count(progress)}")
+    st.progress(behind, f"**{WORDS[progress.stage]}**{count(progress)}")
     look.note(f"{numbers.duration(elapsed_s)} so far{_remaining(spent_s, behind)}.{quiet}")
+    partial_alpha.show(run)
     st.markdown(_stages(progress.stage, run.spec))
 
 
-def _count(progress: Progress) -> str:
+def count(progress: Progress) -> str:
+    """How far a stage is, in its own words: ", prompt 3 of 12"; empty where there is nothing to count."""
     if progress.stage == "download" and progress.total:
         return f", {progress.done / 1e9:,.2f} of {progress.total / 1e9:,.2f} GB"
     word = COUNTED.get(progress.stage)
@@ -85,7 +87,7 @@ def _downloaded(progress: Progress) -> float:
     return min(1.0, progress.done / progress.total) if progress.total else 0.0
 
 
-def _so_far(run: Run) -> float:
+def so_far(run: Run) -> float:
     """How much of the whole is behind it, 0..1; never less than was shown before, as when the confirmation goes through the prompts again."""
     shown, most = st.session_state.get("_progress", ("", 0.0))
     most = min(1.0, max(run.progress.fraction, most if shown == run.id else 0.0))

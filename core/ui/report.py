@@ -7,12 +7,11 @@ from core import columns as col
 from core import figures, predict
 from core.analysis import Analysis, Unfinished, sentence_case
 from core.errors import NotMeasured
-from core.policies import Drafting, Policy, describe
-from core.replay import rounds_of
+from core.policies import Drafting, describe
+from core.replay import replay_prompt, rounds_drawn
 from core.runs import Run
-from core.smoke import TOKENS, smoke_result
-from core.timing import LoopCosts
-from core.ui import look, numbers, result, tokens
+from core.smoke import smoke_result
+from core.ui import look, numbers, provenance, result, tokens
 
 
 def show(analysis: Analysis | Unfinished) -> None:
@@ -26,12 +25,13 @@ def show(analysis: Analysis | Unfinished) -> None:
         result.headline(analysis)
     if isinstance(analysis, Analysis):
         six_figures(analysis)
+        sampled_alpha(analysis)
         st.space("small")
         _compare(analysis)
         if isinstance(analysis.advice.policy, Drafting):
             who_wrote_what(run, analysis.advice.policy)
         _per_prompt(analysis)
-    provenance(run, analysis.costs if isinstance(analysis, Analysis) else None)
+    provenance.provenance(run, analysis.costs if isinstance(analysis, Analysis) else None)
 
 
 def six_figures(analysis: Analysis) -> None:
@@ -53,7 +53,7 @@ def six_figures(analysis: Analysis) -> None:
                 f"{alpha.value:.2f}",
                 numbers.interval(alpha.for_traffic),
                 "replayed",
-                f"Mean chance that a drafted token is accepted, over {positions}.",
+                f"Mean chance that a drafted token is accepted, over {positions}.{' Each is sum min(p, q).' if alpha.origin == 'overlap' else ''}",
             ),
             price("c, drafted token", costs.c, f"One drafted token inside the loop / one plain target step: {passes} + {loop}."),
             price(f"v({gamma + 1}), verify", verify, f"Target pass over {gamma + 1} tokens / one plain target step."),
@@ -70,6 +70,19 @@ def six_figures(analysis: Analysis) -> None:
     )
 
 
+def sampled_alpha(analysis: Analysis) -> None:
+    """What sampling adds to alpha: the same on the very text, and in engines whose draft is greedy; nothing for greedy runs."""
+    alpha, greedy = analysis.alpha, analysis.alpha_greedy_draft
+    if greedy is None:
+        return
+    bounds = numbers.interval(greedy.for_traffic)
+    st.markdown(
+        f"Under sampling alpha has two estimates: **{alpha.value:.2f}** from how far both distributions overlap, and **{alpha.on_text:.2f}** on the "
+        f"tokens that were drawn, which the replay uses. An engine whose draft always proposes its first choice, as vLLM's draft model, "
+        f"would accept **{f'{greedy.value:.2f} {bounds}'.strip()}** of these tokens. {look.ORIGINS['replayed']}"
+    )
+
+
 def _compare(analysis: Analysis) -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -81,6 +94,8 @@ def _compare(analysis: Analysis) -> None:
             columns=["Setting", "Speedup", "95 % interval", "Known by"],
         )
         look.behind("The ranking as a table", table, "Settings by speedup", {"Speedup": "%.2fx"})
+        if analysis.run.environment:
+            look.note(f"Plain is the fastest that the library offers here: {analysis.run.environment.plain}.")
     with right:
         st.markdown("**By kind of prompt**")
         by_label(analysis)
@@ -103,7 +118,7 @@ def by_label(analysis: Analysis) -> None:
         look.note(f"Slower than plain: {look.plain(', '.join(losing))}. Serve such prompts without a draft where you can tell them apart.")
 
 
-def who_wrote_what(run: Run, policy: Policy) -> None:
+def who_wrote_what(run: Run, policy: Drafting) -> None:
     """One answer, token by token, with the ruler of its rounds."""
     st.subheader("Who wrote what", anchor=False)
     place = st.selectbox(
@@ -114,7 +129,7 @@ def who_wrote_what(run: Run, policy: Policy) -> None:
         width=260,
     )
     trace = run.traces[place if place < len(run.traces) else 0]
-    rounds = rounds_of(trace, policy)
+    rounds = rounds_drawn(trace, policy)
     written, colours = tokens.tokens(trace.pieces, rounds), look.palette()
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -124,6 +139,14 @@ def who_wrote_what(run: Run, policy: Policy) -> None:
         look.note(f"{sentence_case(describe(policy))}. One group per round; hollow: drafted and thrown away.")
         st.html(tokens.ruler(colours, written))
         look.note(f"{len(rounds)} rounds, {len(trace.answer) / len(rounds):.2f} tokens per round {look.ORIGINS['replayed']}")
+        if trace.sampled is not None:
+            expected = replay_prompt(trace, policy)
+            look.note(
+                f"One of many ways: under sampling it is chance which drafts are accepted. {expected.rounds:.1f} rounds are expected. "
+                "In real runs the text differs as well, because it is drawn anew; only its distribution stays the same."
+            )
+        if trace.ended == "stop":
+            look.note("The answer is cut at a stop string. The library cannot stop there with a draft: real runs write on.")
     with st.expander("The prompt"):
         st.code(run.spec.prompts[place].text, language=None, wrap_lines=True)
 
@@ -166,49 +189,3 @@ def smoke(run: Run) -> None:
         return
     answers = "The pair runs" if found.passed else "The pair runs, but nothing was accepted"
     look.headline(answers if found.equal else "Plain and assisted answers differ", f"{look.plain(found.sentence)} This says nothing about speed.")
-
-
-def provenance(run: Run, costs: LoopCosts | None = None) -> None:
-    """Everything needed to repeat the run, or to distrust it; with `costs` the fit behind c and h."""
-    with st.expander("Provenance: versions, device, settings, quiet timing, fit"):
-        look.table(pd.DataFrame(_settings(run), columns=["What", "Value"]), "How this run was measured")
-        if costs:
-            st.markdown("**What c and h are made of**")
-            look.table(pd.DataFrame(_fit(costs), columns=["What", "Value", "Unit", "Known by"]), "The parts of c and h as timed and fitted")
-
-
-def _settings(run: Run) -> list[tuple[str, str]]:
-    spec, where = run.spec, run.environment
-    rows = [("Run", run.id), ("Status", run.status), ("Created", numbers.when(run.created))]
-    if run.started and run.finished:
-        rows.append(("Took", numbers.duration((run.finished - run.started).total_seconds())))
-    rows += [("Target", spec.target.name), ("Draft", spec.draft.name), ("Device", spec.device), ("Number format", spec.dtype)]
-    rows += [
-        ("Most new tokens", str(TOKENS if spec.extent == "smoke" else spec.max_new_tokens)),
-        ("Seed", str(spec.seed)),
-        ("Disturbed while timed", "yes" if run.disturbed else "no"),
-    ]
-    if where:
-        rows += [
-            ("Device name", where.device_name), ("Platform", where.platform), ("Threads", str(where.threads)), ("Attention", where.attention),
-            ("Python, torch, transformers", f"{where.python}, {where.torch}, {where.transformers}"),
-            ("scikit-learn", "present: the library adapts its threshold" if where.scikit_learn else "absent"),
-            ("Target size", f"{numbers.millions(where.target_parameters)} parameters, {where.target_layers} layers"),
-            ("Draft size", f"{numbers.millions(where.draft_parameters)} parameters, {where.draft_layers} layers"),
-        ]  # fmt: skip
-    if assisted := result.assisted(run):
-        rows.append(("Assisted answers equal to plain", f"{len(assisted) - len(result.differing(run))} of {len(assisted)}"))
-    return rows
-
-
-def _fit(costs: LoopCosts) -> list[tuple[str, str, str, str]]:
-    """d1 + e = c, and the loop's round + d2 - d1 = h."""
-    error = "not known" if costs.calibration_error is None else f"{costs.calibration_error:.1%}"
-    return [
-        ("d1, the draft's pass over one token", f"{costs.draft_next:.4f}", "plain steps", "timed alone"),
-        ("d2, the draft's first pass of a round, two tokens wide", f"{costs.draft_first:.4f}", "plain steps", "timed alone"),
-        ("e, the loop per drafted token; c = d1 + e", f"{costs.token_overhead:.4f}", "plain steps", "fitted to calibration runs"),
-        ("the loop per round; h = this + d2 - d1", f"{costs.round_overhead:.4f}", "plain steps", "fitted to calibration runs"),
-        ("calibration error, one standard deviation", error, "of a run's time", "one gamma left out"),
-        ("calibration runs with other rounds than the replay", str(costs.mismatched), "runs", "counted with their own rounds"),
-    ]

@@ -7,7 +7,7 @@ from core.figures import Floats
 from core.policies import Drafting, Plain, Policy, TransformersDefault, describe
 from core.recommend import Recommendation
 from core.runs import Generation, Run, Status
-from core.ui import desk, explore, look, numbers
+from core.ui import decoding_box, desk, explore, look, numbers, parting
 
 STATUS_ICONS: dict[Status, str] = {
     "queued": ":material/hourglass_empty:",
@@ -33,7 +33,7 @@ def pair_header(run: Run, note: str = "") -> None:
         if spec.extent == "smoke"
         else f"{numbers.counted(len(spec.prompts), 'prompt')}, at most {numbers.counted(spec.max_new_tokens, 'token')} each."
     )
-    facts = f"{look.plain(device)}, {spec.dtype}, greedy. {size}"
+    facts = f"{look.plain(device)}, {spec.dtype}, {look.plain(decoding_box.words(spec))}. {size}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         target = f":blue-badge[:material/neurology: target {look.plain(spec.target.name)}]"
         draft = f":green-badge[:material/edit: draft {look.plain(spec.draft.name)}]"
@@ -96,17 +96,9 @@ def headline(analysis: Analysis) -> None:
 
 
 def cautions(run: Run) -> None:
-    """What a reader must know before the numbers: a run that ended early, other texts in float32, a busy machine; nothing when all is well."""
+    """What a reader must know before the numbers: a run that ended early, texts that part, a busy machine; nothing when all is well."""
     ended_early(run)
-    different = run.spec.dtype == "float32" and differing(run)
-    if different:
-        first = different[0]
-        where = f"prompt {first.prompt + 1}" if first.first_difference is None else f"token {first.first_difference + 1} of prompt {first.prompt + 1}"
-        st.warning(
-            f"**Assisted answers that differ from plain decoding: {len(different)} of {len(assisted(run))}.** In float32 all should be equal. "
-            f"The first is at {where}, with {look.plain(describe(first.policy))}. Do not rely on equal texts before you know why.",
-            icon=":material/difference:",
-        )
+    parting.show(run, len(assisted(run)), differing(run))
     if run.disturbed:
         look.note(":material/warning: Something else used the machine while this run was timed; the times are less certain than usual.")
         st.space("xxsmall")

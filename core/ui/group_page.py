@@ -1,0 +1,79 @@
+"""Several drafts for one target, measured together: progress of all, then one ranking, and the way to each run's own result."""
+
+import streamlit as st
+
+from core.address import address
+from core.runs import Run
+from core.ui import decoding_box, group_live, group_rank, look, more_prompts, numbers, result
+from core.ui.desk import ALIVE, desk, forget_run, submit
+
+PARAMETER, _KEPT = "group", "_group"
+
+
+def group_id() -> str | None:
+    """The group that the page is about: from the address, else the one last looked at unless a run is asked for; written back to the address."""
+    if "run" in st.query_params:
+        st.session_state.pop(_KEPT, None)
+    chosen = st.query_params.get(PARAMETER) or st.session_state.get(_KEPT)
+    if chosen:
+        st.session_state[_KEPT] = chosen
+        st.session_state.pop("_run", None)
+        if st.query_params.get(PARAMETER) != chosen:
+            st.query_params[PARAMETER] = chosen
+    return chosen
+
+
+def show(group: str) -> None:
+    """The whole page of a group."""
+    runs = latest(desk()[0].group(group))
+    if not runs:
+        look.headline("There is no such group here")
+        st.markdown(f"The address asks for the drafts of {look.code(group)}. They were measured on another machine, or the data folder was moved.")
+        _begin_anew()
+    elif more_prompts.asked():
+        more_prompts.show(runs)
+    else:
+        _header(runs)
+        if any(run.status in ALIVE for run in runs):
+            group_live.watch([run.id for run in runs])
+        else:
+            _ended(runs)
+
+
+def latest(runs: list[Run]) -> list[Run]:
+    """One run per draft, the last one: what was cancelled may have been measured again."""
+    return list({address(run.spec.draft): run for run in runs}.values())
+
+
+def _header(runs: list[Run]) -> None:
+    """Whose numbers these are, as over a single run; the drafts by name."""
+    spec = runs[0].spec
+    size = f"{numbers.counted(len(spec.prompts), 'prompt')}, at most {numbers.counted(spec.max_new_tokens, 'token')} each"
+    facts = f"{look.plain(spec.device)}, {spec.dtype}, {look.plain(decoding_box.words(spec))}. {size}."
+    drafts = " ".join(f":green-badge[:material/edit: draft {look.plain(run.spec.draft.name)}]" for run in runs)
+    st.markdown(f":blue-badge[:material/neurology: target {look.plain(spec.target.name)}] {drafts} :small[:gray[{facts}]]")
+
+
+def _ended(runs: list[Run]) -> None:
+    group_rank.show(runs)
+    failed = [run for run in runs if run.status != "done"]
+    for run in failed:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            result.ended_early(run)
+    with st.container(horizontal=True):
+        if failed and st.button(f"Measure {numbers.counted(len(failed), 'draft')} again", type="primary", icon=":material/replay:"):
+            submit(*(run.spec for run in failed))
+        if len(failed) < len(runs):
+            more_prompts.button()
+        _begin_anew()
+
+
+def _begin_anew() -> None:
+    st.button("New measurement", icon=":material/add:", on_click=_forget)
+
+
+def _forget() -> None:
+    forget_run()
+    st.session_state.pop(_KEPT, None)
+    for name in (PARAMETER, more_prompts.PARAMETER):
+        st.query_params.pop(name, None)

@@ -1,0 +1,145 @@
+"""The ranking of drafts that were measured together: one sentence, one chart, one table, and the way to each draft's own result."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from core.analysis import Analysis, sentence_case
+from core.errors import NotMeasured
+from core.figures import Range, ranges
+from core.group import Contender, Ranking, rank
+from core.policies import describe
+from core.recommend import FLAT
+from core.runs import Run
+from core.ui import desk, look, numbers, result
+from core.ui.frame import page_path
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _ranking(ended: tuple[tuple[str, str], ...]) -> Ranking:
+    """The ranking of runs by id and status; a run that has ended never changes."""
+    store, _ = desk.desk()
+    return rank([store.get(run_id, traces=True) for run_id, _ in ended])
+
+
+def show(runs: Sequence[Run]) -> None:
+    """Everything that the ended runs of a group tell together."""
+    try:
+        ranking = _ranking(tuple((run.id, run.status) for run in runs))
+    except NotMeasured as error:
+        look.headline("No ranking from these runs", look.plain(str(error)))
+        _links(runs)
+        return
+    best = chosen(ranking, runs)
+    look.headline(sentence(best), facts(ranking, best))
+    for said in ranking.left_out:
+        st.warning(f"Not ranked: {look.plain(said)}", icon=":material/filter_alt:")
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        _chart(ranking)
+    with right:
+        _links(runs)
+    _table(ranking, best)
+
+
+def chosen(ranking: Ranking, runs: Sequence[Run]) -> Contender:
+    """The way of drafting to use: within 2 % of the fastest one, what takes the least memory; prompt lookup takes none."""
+    where = {run.id: run.environment for run in runs}
+    drafting = [each for each in ranking.contenders if each.kind != "plain"]
+    close = [each for each in drafting if each.against_best >= drafting[0].against_best / FLAT]
+
+    def size(each: Contender) -> int:
+        found = where.get(each.run_id) if each.kind == "draft" else None
+        return found.draft_bytes or found.draft_parameters if found else 0
+
+    return min(close, key=size)
+
+
+def sentence(best: Contender) -> str:
+    """The answer in one line, for a headline."""
+    speed = numbers.speed(best.speedup)
+    if best.verdict == "leave_off":
+        slower = round(best.speedup, 2) < 1
+        return f"Leave drafting off: the best of these reaches {f':orange[{speed}]' if slower else f'only {speed}'}"
+    if best.verdict == "undecided":
+        return f"Not decided yet: {name(best)} leads with {numbers.ratio(best.speedup)}"
+    return f"Use {_with_setting(best)}: :green[{speed}]{'' if best.confirmed else ', predicted'}"
+
+
+def facts(ranking: Ranking, best: Contender) -> str:
+    """Intervals and origin of the answer, then who comes next."""
+    traffic = numbers.interval(best.for_traffic)
+    parts = [f"{sentence_case(_with_setting(best))} gives"] if best.verdict != "use" else []
+    if best.on_these_prompts:
+        parts.append(f"**{numbers.interval(best.on_these_prompts)}** on these prompts;")
+    parts.append(f"**{traffic}** for traffic like these." if traffic else "too few prompts for an interval for other traffic.")
+    parts.append(look.ORIGINS["confirmed" if best.confirmed else "replayed"])
+    others = [each for each in ranking.contenders if each.kind != "plain" and each is not best]
+    if others:
+        faster = f" It is within 2 % of the fastest and takes the least memory; {name(others[0])}" if others[0].speedup > best.speedup else ""
+        following = faster or f" Next best: {name(others[0])}, {describe(others[0].policy)}"
+        parts.append(f":small[:gray[{following.strip()}: {numbers.ratio(others[0].speedup)}.]]")
+    return " ".join(parts)
+
+
+def name(each: Contender) -> str:
+    """What a contender is called, safe in Markdown."""
+    return look.plain(each.name)
+
+
+def _with_setting(each: Contender) -> str:
+    return describe(each.policy) if each.kind == "lookup" else f"{name(each)}, {describe(each.policy)}"
+
+
+def _chart(ranking: Ranking) -> None:
+    rows = [_range(each) for each in ranking.contenders]
+    fig = ranges(look.palette(), "Drafts by speedup", "each at its best; diamond: confirmed; dot: replayed; bar: 95 % on these prompts", rows)
+    look.show(fig, "group_ranking", "Drafts by speedup: " + ", ".join(f"{row.name} {row.speedup:.2f}x" for row in rows) + ".")
+
+
+def _range(each: Contender) -> Range:
+    low, high = each.on_these_prompts or (each.speedup, each.speedup)
+    return Range(each.name, each.speedup, low, high, "confirmed" if each.confirmed else "replayed")
+
+
+def _table(ranking: Ranking, best: Contender) -> None:
+    table = pd.DataFrame([_cells(each) for each in ranking.contenders])
+    answer = "plain" if best.verdict == "leave_off" else best.kind
+    marked = next(at for at, each in enumerate(ranking.contenders) if each is best or each.kind == answer == "plain")
+    shown = table if best.verdict == "undecided" else look.mark_row(table, marked)
+    look.table(shown, "Drafts by speedup, with paired intervals", {"Speedup": "%.2fx", "Beside the fastest": "%.2fx", "alpha": "%.2f", "c": "%.2f"})
+    look.note(
+        "Each draft at its best setting, relative to plain decoding of its own run. Beside the fastest: its speed / the first row's on the "
+        "prompts that both have, with the paired 95 % interval: what a prompt does to both cancels. Prompt lookup needs no draft."
+    )
+    with st.expander("In sentences"):
+        for each in ranking.contenders:
+            st.markdown(f"**{name(each)}**. {look.plain(' '.join(sentence_case(reason) for reason in each.reasons).replace('+-', '±'))}")
+
+
+def _cells(each: Contender) -> dict[str, object]:
+    seen = desk.analysis(desk.load(each.run_id)) if each.kind == "draft" else None
+    own = seen if isinstance(seen, Analysis) else None
+    return {
+        "Draft": each.name,
+        "Setting": "" if each.kind == "plain" else describe(each.policy),
+        "Speedup": each.speedup,
+        "These prompts": numbers.interval(each.on_these_prompts),
+        "Traffic": numbers.interval(each.for_traffic),
+        "Beside the fastest": each.against_best,
+        "Paired interval": numbers.interval(each.between),
+        "alpha": own.alpha.value if own else None,
+        "c": own.costs.c if own else None,
+        "Known by": "reference" if each.kind == "plain" else "confirmed" if each.confirmed else "replayed",
+    }
+
+
+def _links(runs: Sequence[Run]) -> None:
+    """Each draft's own result, with its outcome in a few words."""
+    st.markdown("**Each draft alone**")
+    for run in runs:
+        with st.container(gap="xxsmall"):
+            label = f"**{look.plain(run.spec.draft.name)}**"
+            st.page_link(page_path("measure"), label=label, icon=result.STATUS_ICONS[run.status], query_params={"run": run.id})
+            look.note(result.outcome(run))

@@ -1,0 +1,45 @@
+"""One run on the page `measure`: what it does, or what came of it, and the ways on."""
+
+import streamlit as st
+
+from core.address import address
+from core.runs import Run, RunSpec
+from core.ui import live, look, more_prompts, pair_pick, report, result
+from core.ui.desk import ALIVE, EXAMPLE, analysis, forget_run, submit
+from core.ui.frame import page_path
+
+
+def show(run: Run) -> None:
+    """The whole page of a run."""
+    example, full = run.id == EXAMPLE, run.spec.extent == "full"
+    result.pair_header(run, "Example run" if example else "")
+    if run.status in ALIVE:
+        live.watch(run.id)
+        return
+    report.show(analysis(run))
+    with st.container(horizontal=True):
+        if not full:
+            st.button("Measure this pair", type="primary", icon=":material/timer:", on_click=_take_pair, args=(run.spec,))
+        elif run.status == "done" and st.button("Choose gamma", type="primary", icon=":material/ssid_chart:"):
+            st.switch_page(page_path("gamma"), query_params={"run": run.id})
+        if run.status != "done" and st.button(
+            "Measure again" if full else "Try again",
+            type="primary" if full else "secondary",
+            icon=":material/replay:",
+            help="The same models, prompts, settings.",
+        ):
+            submit(run.spec)
+        if full and run.status == "done":
+            more_prompts.button()
+        st.button("New measurement", icon=":material/add:", on_click=forget_run)
+    if run.spec.group:
+        together = {"group": run.spec.group}
+        st.page_link(page_path("measure"), label="All drafts that were measured together", icon=":material/leaderboard:", query_params=together)
+    if full and run.status == "done":
+        look.next_step("See the whole curve, and what the library's default would give.", "gamma", "Choose gamma", {"run": run.id})
+
+
+def _take_pair(spec: RunSpec) -> None:
+    """Go on to measure the pair of a smoke test."""
+    forget_run()
+    pair_pick.choose(address(spec.target), [address(spec.draft)])
