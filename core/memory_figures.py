@@ -80,7 +80,7 @@ def memory_bar(palette: Palette, parts: Sequence[Part], *, usable_bytes: float, 
             insidetextanchor="middle",
             textangle=0,
             marker={"color": colour, "line": {"color": palette.paper, "width": 1}},
-            textfont={"size": 12.5, "color": palette.paper if part.role in ("target", "draft") else palette.ink},
+            textfont={"size": 12.5, "color": _on(palette, part.role)},
             hovertemplate=f"{part.name} <b>%{{x:.2f}} GiB</b><extra></extra>",
         )
     if used > usable_bytes:
@@ -90,6 +90,13 @@ def memory_bar(palette: Palette, parts: Sequence[Part], *, usable_bytes: float, 
     fig.update_xaxes(range=[0, width], showline=False, nticks=9, tickangle=0)
     fig.update_yaxes(showticklabels=False, showgrid=False)
     return fig
+
+
+def _on(palette: Palette, role: Role) -> str:
+    """The colour of a number that can be read on a part: ochre is light in both themes."""
+    if role == "other":
+        return min((palette.ink, palette.paper), key=lambda colour: sum(bytes.fromhex(colour[1:])))
+    return palette.paper if role in ("target", "draft") else palette.ink
 
 
 def _limit_of_bar(fig: go.Figure, palette: Palette, limit: float, width: float) -> None:

@@ -140,3 +140,12 @@ def test_lines_that_begin_above_the_limit_are_still_seen():
 
 def test_few_gpus_have_whole_ticks():
     assert layout(figs.fleet(LIGHT, Load([0, 100], [1, 2], [1, 1]), now=50)).yaxis.dtick == 1
+
+
+@BOTH
+def test_number_on_a_wide_overhead_is_readable(palette: Palette):
+    fig = figs.memory_bar(
+        palette, [Part("logits and overhead", 2 * GIB, "other"), Part("free", 10 * GIB, "free")], usable_bytes=12 * GIB, subtitle=""
+    )
+    assert fig.data[0].text == "2.0"
+    assert contrast(fig.data[0].textfont.color, fig.data[0].marker.color) >= 4.5

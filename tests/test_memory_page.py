@@ -679,3 +679,21 @@ def test_leave_it_off_elsewhere_is_no_verdict_for_this_gpu(store: Store):
     assert app.title[0].value.startswith(f"At {gain.speedup:.2f}x measured elsewhere, leave the draft off: it takes 6.8 GB and :orange[costs ")
     assert "if this GPU gained what Test CPU did" in texts(app)
     assert f"speedup {gain.speedup:.2f}x on Test CPU" in texts(app)
+
+
+def test_the_table_behind_the_curves_has_the_contexts_where_they_meet_the_limit():
+    app = open_page("memory_cost", **LLAMA, gpu="H100 SXM")
+    rows = {row["Context, tokens"]: row for row in table(app, "Context, tokens")}
+    fixed = BIG_BYTES + SMALL_BYTES + 2 * GIB
+    for tokens, sequences in ((21_232, 16), (5_280, 64)):
+        size = fixed + sequences * (tokens * 163_840 + 4 * 128_256 * 11)
+        assert rows[tokens][f"{sequences} sequences, GiB"] == pytest.approx(size / GIB)
+        assert size <= int(int(79.11 * GIB) * 0.9) < size + sequences * 16 * 163_840, "one more page of 16 tokens each is too much"
+
+
+def test_money_of_the_fleet_says_how_the_speedup_is_known(store: Store):
+    first = texts(open_page("memory_cost", **LLAMA, gpu="H100 SXM", **FLEET)).replace("\\", "")
+    assert "what-if speedup 1.30x, not measured" in first.split("For this traffic")[1]
+    app = open_page("memory_cost", run=synthetic.keep(store, synthetic.run()), gpu="H100 SXM", requests="50,000")
+    assert "measured on Test CPU, not on this GPU" in texts(app).split("For this traffic")[1].split("GPUs without the draft and")[0]
+    assert "[0.00, 0.00]" not in texts(app)

@@ -17,7 +17,7 @@ from core.memory import CacheProfile, Fit
 from core.policies import Plain
 from core.prices import Gpu
 from core.ui import look, memory_typed, numbers, what_if
-from core.ui.memory_gain import Gain, bounds, same_gpu, usd
+from core.ui.memory_gain import Gain, bounds, known, same_gpu, usd
 from core.ui.memory_inputs import Complaints, Money, text
 from core.ui.memory_show import Setting
 
@@ -152,7 +152,7 @@ def _serving(facts: Facts) -> tuple[Field, ...]:
     profile, gpu = facts.setting.target.profile, facts.gpu
     cache_bytes = facts.found.parts.target_kv_bytes / facts.found.sequences
     weights = facts.setting.target.weight_bytes * profile.active_parameters / profile.parameters
-    speed, how = facts.tokens_per_s, "measured or typed above"
+    speed, how = facts.tokens_per_s, "measured, or typed under Prices and assumptions"
     if speed is None:
         ceiling = batch.ceiling_tokens_per_s(gpu.bandwidth_bytes_per_s, weights, cache_bytes) if gpu else 1.0
         speed, how = ceiling * READ_SHARE.likely, f"estimate: {READ_SHARE.likely:.0%} of the memory bandwidth" if gpu else "not known: type it"
@@ -232,10 +232,13 @@ def _answer(planned: fleet.Fleet, facts: Facts) -> None:
         bill = fleet.monthly(planned, hourly, each, facts.money.hours)
         if bill:
             gpus.append(look.Fact("USD per month", f"{bill.drafted_usd:,.0f}", f"{bill.drafted_usd - bill.plain_usd:+,.0f} of {bill.plain_usd:,.0f}"))
-            spread_words = f" {bounds(bill.saving_interval, extra=bill.saving_usd < 0)}" if bill.saving_interval and any(bill.saving_interval) else ""
+            spread_words = (
+                f" {bounds(bill.saving_interval, extra=bill.saving_usd < 0)}" if bill.saving_interval and len(set(bill.saving_interval)) > 1 else ""
+            )
+            how = f":small[:gray[{look.plain(known(facts.gain, facts.found.gpu.name))}]]"
             verb = "saves" if bill.saving_usd > 0 else "costs an extra" if bill.saving_usd < 0 else "saves nothing of"
             amount = usd(bill.saving_usd if bill.saving_usd else bill.plain_usd)
-            st.markdown(f"**For this traffic the draft {verb} {amount} a month{spread_words}.** {look.ORIGINS['estimate']}")
+            st.markdown(f"**For this traffic the draft {verb} {amount} a month{spread_words}.** {look.ORIGINS['estimate']} {how}")
     look.fact_row(gpus)
     look.note(f"{_short(planned.plain.exact)} GPUs without the draft and {_short(planned.drafted.exact)} with it, before they are rounded up.")
     look.note(crossover_words(planned.crossover))

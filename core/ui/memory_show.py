@@ -90,7 +90,7 @@ def bar(found: Fit) -> None:
 
 
 def curve(setting: Setting, gpu: GpuMemory) -> None:
-    """Memory against context for 1, 4, 16 and 64 sequences, with the table behind."""
+    """Memory against context for 1, 4, 16 and 64 sequences, with the table behind: some contexts, and those where a line meets the limit."""
     limit = setting.target.profile.context or setting.context * 2
     end = min(limit, max(4 * setting.context, 8192))
     contexts = sorted({max(1, round(end * at / (POINTS - 1))) for at in range(POINTS)})
@@ -99,9 +99,11 @@ def curve(setting: Setting, gpu: GpuMemory) -> None:
     met = [f"{numbers.counted(line.sequences, 'sequence')} fit up to {line.fits_tokens:,} tokens" for line in lines if line.fits_tokens is not None]
     alt = f"Memory against context for 1, 4, 16 and 64 sequences on {gpu.name}, {budget / GIB:.1f} GiB usable. {'; '.join(met)}"
     look.show(figs.memory_curve(look.palette(), lines, usable_bytes=budget, gpu=gpu.name), "context_curve", alt)
-    table = pd.DataFrame({"Context, tokens": contexts[:: (POINTS - 1) // 8]})
+    listed = sorted({*contexts[:: (POINTS - 1) // 8], *(line.fits_tokens for line in lines if line.fits_tokens)})
+    table = pd.DataFrame({"Context, tokens": listed})
     for line in lines:
-        table[f"{numbers.counted(line.sequences, 'sequence')}, GiB"] = [size / GIB for size in line.bytes[:: (POINTS - 1) // 8]]
+        sizes = _growth(setting, gpu, listed, line.sequences).bytes
+        table[f"{numbers.counted(line.sequences, 'sequence')}, GiB"] = [size / GIB for size in sizes]
     look.behind("The curves as a table", table, alt, {"Context, tokens": "localized"} | dict.fromkeys(list(table.columns[1:]), "%.1f"))
 
 

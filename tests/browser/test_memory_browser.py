@@ -83,7 +83,7 @@ def test_the_sentence_is_copied_as_it_is_shown(page: Page, url: str):
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == shown
-    assert "at one request at a time it saves 1,057 USD a month (what-if speedup 1.52x, not measured)." in copied
+    assert "at one request at a time it saves 1,057 USD a month (4.29 USD per GPU-hour; what-if speedup 1.52x, not measured)." in copied
 
 
 def test_one_primary_button_reachable_by_keyboard(page: Page, url: str):
