@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from core.decoding import Decoding
 from core.policies import Plain, Policy
 from core.runs import Generation, PlainKind, Purpose, RunSpec
 from core.worker.generate import Timed, first_difference, run_policy, timed_generate
@@ -57,17 +58,7 @@ class Calls:
         prompt, decoding = self._prompts[index], self._spec.decoding
         if isinstance(policy, Plain):
             return timed_generate(self._pair, prompt, budget, decoding, seed, **PLAIN[self._plain]), ()
-        widths: list[int] = []
-
-        def note(_model: torch.nn.Module, _args: tuple[Any, ...], given: dict[str, Any]) -> None:
-            widths.append(given["input_ids"].shape[1])
-
-        hook = self._pair.target.register_forward_pre_hook(note, with_kwargs=True)
-        try:
-            timed = run_policy(self._pair, prompt, policy, budget, decoding, seed)
-        finally:
-            hook.remove()
-        return timed, (widths[0] - prompt.shape[1], *(width - 1 for width in widths[1:]))
+        return counted(self._pair, prompt, policy, budget, decoding, seed)
 
     def _report(self, purpose: Purpose, index: int, policy: Policy, budget: int, timed: Timed, drafted: tuple[int, ...], share: float) -> None:
         sampled = self._spec.decoding.sample
@@ -91,3 +82,18 @@ class Calls:
                 budget=budget,
             )
         )
+
+
+def counted(pair: Pair, prompt: torch.Tensor, policy: Policy, budget: int, decoding: Decoding, seed: int) -> tuple[Timed, tuple[int, ...]]:
+    """An assisted call after `prompt` (1, P), and how many tokens each of its rounds drafted."""
+    widths: list[int] = []
+
+    def note(_model: torch.nn.Module, _args: tuple[Any, ...], given: dict[str, Any]) -> None:
+        widths.append(given["input_ids"].shape[1])
+
+    hook = pair.target.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        timed = run_policy(pair, prompt, policy, budget, decoding, seed)
+    finally:
+        hook.remove()
+    return timed, (widths[0] - prompt.shape[1], *(width - 1 for width in widths[1:]))
