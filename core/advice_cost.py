@@ -114,6 +114,9 @@ def quantised(pair: Pair) -> Advice | None:
     if not target and not draft:
         return None
     sides = " and ".join(f"the {role} ({kind})" for role, kind in (("target", target), ("draft", draft)) if kind)
+    if all(side.info.ref.source == "gguf" for side in (pair.target, pair.draft) if side.quantised):
+        why = "Transformers unpacks the weights of GGUF files, so that c here is that of unpacked ones; llama.cpp runs them packed, at another c."
+        return Advice("note", f"Quantised: {sides}. It is measured unpacked.", why, "transformers 5.24, modeling_gguf_pytorch_utils")
     if target and not draft:
         why = "A quantised target may be cheaper per step, so that c rises and less is left to gain; in Transformers it may also be dearer."
         return Advice(

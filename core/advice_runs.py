@@ -6,6 +6,7 @@ dynamic cache, and refused in a static one. Units: tokens.
 """
 
 from core.advice import Advice, Pair, Side
+from core.estimate import ALPHA_MIDDLE
 from core.memory import LayerKind
 from core.vocab import FEW_IDS
 
@@ -174,8 +175,13 @@ def batch(pair: Pair) -> Advice | None:
     if pair.traffic is None or pair.traffic.batch == 1:
         return None
     sentence = f"You serve batches of {pair.traffic.batch}; measurements here are of one request at a time."
-    why = "Transformers refuses assisted batches, and in engines a fuller batch leaves less idle arithmetic for checking drafts: the gain shrinks."
-    return Advice("warning", sentence, why, f"{GENERATE}, _assisted_decoding; huggingface/transformers issue 29769")
+    batch, chance = pair.traffic.batch, ALPHA_MIDDLE**pair.traffic.batch
+    why = (
+        "Transformers refuses assisted batches, and in engines a fuller batch leaves less idle arithmetic for checking drafts: the gain "
+        f"shrinks. Where a whole batch goes in step, a draft counts only if all accept it: {chance:.2g} at alpha {ALPHA_MIDDLE:g} "
+        f"({ALPHA_MIDDLE:g}^{batch})."
+    )
+    return Advice("warning", sentence, why, f"{GENERATE}, _assisted_decoding; huggingface/transformers issue 29769; huggingface/blog pull 1704")
 
 
 def base_against_instruct(pair: Pair) -> Advice | None:

@@ -44,10 +44,16 @@ RULES = (*advice_runs.RULES, *advice_cost.RULES)
 
 @dataclass(frozen=True)
 class Setting:
-    """Where and for which traffic the pair is to run."""
+    """Where and for which traffic the pair is to run. draft_device: where the draft runs, None for the target's device."""
 
     device: Device = CPU
     traffic: Traffic | None = None
+    draft_device: Device | None = None
+
+    @property
+    def of_draft(self) -> "Setting":
+        """The same with the draft's device for all."""
+        return Setting(self.draft_device or self.device, self.traffic)
 
     @property
     def dtype(self) -> Dtype:
@@ -216,9 +222,11 @@ def read_again(ask: AskAgain, target: str, address: str) -> None:
 
 
 def bytes_per_parameter(info: ModelInfo, setting: Setting) -> float:
-    """As a model is held when it decodes: quantised weights as stored, others in the setting's format."""
+    """As a model is held when it decodes: quantised weights as stored, others, and those of GGUF files (unpacked by Transformers), in the
+    setting's format.
+    """
     weights = info.weights
-    if weights is not None and weights.quantisation and weights.parameters:
+    if info.ref.source != "gguf" and weights is not None and weights.quantisation and weights.parameters:
         return weights.bytes / weights.parameters
     return unpacked_bytes(setting)
 
@@ -252,7 +260,9 @@ def _candidate(ask: Ask, target: Model, draft: Model, setting: Setting) -> Candi
         return Candidate(draft, estimate=_estimate(target, draft, setting))
     verdict, found = _verdict(ask, target.usable, draft.usable), _estimate(target, draft, setting)
     compared = verdict.value if isinstance(verdict, Known) else None
-    pair = Pair(Side(target.usable, target.sizes), Side(draft.usable, draft.sizes), compared, found, setting.traffic)
+    own = Side(target.usable, target.sizes, setting.device.name)
+    other = Side(draft.usable, draft.sizes, setting.of_draft.device.name)
+    pair = Pair(own, other, compared, found, setting.traffic)
     return Candidate(draft, verdict, found, pair, tuple(advise(pair, RULES)))
 
 
@@ -268,8 +278,8 @@ def _promise(draft: Candidate) -> float:
 
 
 def _estimate(target: Model, draft: Model, setting: Setting) -> Estimate | None:
-    own, other = load(target, setting), load(draft, setting)
-    return estimate(own, other, setting.device) if own and other else None
+    own, other = load(target, setting), load(draft, setting.of_draft)
+    return estimate(own, other, setting.device, setting.draft_device) if own and other else None
 
 
 def _part(answer: Answer, kind: TypeAdapter[T]) -> Part[T]:

@@ -135,16 +135,19 @@ def tied_embedding(config: Mapping[str, Any]) -> bool:
     return bool(inner.get("tie_word_embeddings", config.get("tie_word_embeddings", default)))
 
 
-def estimate(target: Load, draft: Load, device: Device) -> Estimate:
-    """The likely c of `draft` in front of `target` on `device`, and the speedups that it allows."""
-    likely = _likely(device)
-    ratios = [corner.seconds(draft) / corner.seconds(target) for corner in _corners(device)]
-    c = likely.seconds(draft) / likely.seconds(target)
+def estimate(target: Load, draft: Load, device: Device, draft_device: Device | None = None) -> Estimate:
+    """The likely c of `draft` in front of `target` on `device`, and the speedups that it allows; `draft_device`: where else the draft runs."""
+    likely, apart = _likely(device), draft_device not in (None, device)
+    beside = _likely(draft_device) if draft_device else likely
+    corners = product(_corners(draft_device), _corners(device)) if draft_device and apart else ((corner, corner) for corner in _corners(device))
+    ratios = [drafts.seconds(draft) / targets.seconds(target) for drafts, targets in corners]
+    c = beside.seconds(draft) / likely.seconds(target)
     low, high = min(ratios) / SPREAD, max(ratios) * SPREAD
     worst = _best(device, target, ALPHA_LOW, high, HIGH)
     middle = _best(device, target, ALPHA_MIDDLE, c, LIKELY)
     best = _best(device, target, ALPHA_HIGH, low, LOW)
-    why = _why(target, draft, device, likely, c)
+    where = (f"The draft runs on {draft_device.name}, the target on {device.name}.",) if draft_device and apart else ()
+    why = where or _why(target, draft, device, likely, c)
     return Estimate(c, low, high, float(worst.speedup), float(middle.speedup), float(best.speedup), int(worst.gamma), int(best.gamma), why)
 
 

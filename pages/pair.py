@@ -50,7 +50,7 @@ def body(view: View, setting: Setting) -> None:
     if not view.drafts:
         pair_begin.without_drafts(view, setting)
         return
-    pair_head.headline(view, setting.device.name)
+    pair_head.headline(view, pair_device.place(setting))
     if view.target.problem:
         st.button("Try again", icon=":material/refresh:", on_click=again, args=(view.target.address,))
         if view.target.shape is None:
@@ -64,10 +64,10 @@ def body(view: View, setting: Setting) -> None:
         if alone:
             pair_cards.cards(view.target, view.drafts, again)
         else:
-            pair_chart.expected(view.drafts, setting.device.name)
+            pair_chart.expected(view.drafts, pair_device.place(setting))
     with right:
         if alone:
-            pair_chart.expected(view.drafts, setting.device.name)
+            pair_chart.expected(view.drafts, pair_device.place(setting))
         looked_at = pair_engines.show(view) or view.drafts[0]
     pair_measure.button(view)
     folded("All figures as a table", "table", lambda: pair_table.table(view))

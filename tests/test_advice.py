@@ -172,6 +172,14 @@ def test_quantised():
     assert cost.quantised(pair()) is None
 
 
+def test_gguf_weights_are_unpacked_by_transformers():
+    packed = Weights(bytes=1, parameters=2, quantisation="Q4_K")
+    file = ModelInfo(ref=ModelRef(source="gguf", name="big.gguf", path="/big.gguf"), read_s=0, weights=packed)
+    said = cost.quantised(pair(Side(file)))
+    assert said is not None
+    assert (said.level, said.sentence) == ("note", "Quantised: the target (Q4_K). It is measured unpacked.")
+
+
 def test_vocabulary():
     assert runs.vocabulary(pair(verdict=verdict(WORDS, WORDS))) is None
     silent = runs.vocabulary(pair(verdict=verdict(WORDS, MOVED)))
@@ -257,7 +265,10 @@ def test_devices_batch_encoder_refused():
     apart = pair(side("big", device="cuda:0"), side("small", device="cuda:1"))
     assert "cuda:0, the draft on cuda:1" in _sentence(runs.devices(apart))
     assert runs.devices(pair(side("big", device="cpu"), side("small", device="cpu"))) is None
-    assert "batches of 8" in _sentence(runs.batch(pair(traffic=Traffic(1, 1, batch=8))))
+    together = runs.batch(pair(traffic=Traffic(1, 1, batch=8)))
+    assert "batches of 8" in _sentence(together)
+    assert together is not None
+    assert "all accept it: 0.058 at alpha 0.7 (0.7^8)." in together.why
     assert runs.batch(pair(traffic=Traffic(1, 1))) is None
     assert "t5 is an encoder-decoder" in _sentence(runs.encoder_decoder(pair(draft=side("t5", config={"is_encoder_decoder": True}))))
     assert runs.encoder_decoder(pair()) is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.candidates import AskAgain, Known, Setting, View, bytes_per_parameter, gather, read_again
-from core.devices import gpu
+from core.devices import CPU, gpu
 from core.model_info import ModelInfo, Weights
 from core.planner import Answer, Failed, Planner, Ready, Waiting
 from core.settings import Settings
@@ -101,6 +101,17 @@ def test_another_device_gives_another_estimate(planner: Planner) -> None:
     assert on_gpu.c < on_cpu.c, "on a GPU starting layers decides: 1 against 32"
 
 
+def test_a_draft_on_another_device_is_priced_there_and_warned_of(planner: Planner) -> None:
+    seen(planner, "demo:draft")
+    together = gather(planner.ask, "demo:target", ["demo:draft"], Setting(H100)).drafts[0]
+    apart = gather(planner.ask, "demo:target", ["demo:draft"], Setting(H100, draft_device=CPU)).drafts[0]
+    assert together.estimate is not None
+    assert apart.estimate is not None
+    assert apart.estimate.c != together.estimate.c
+    sentence = "The target runs on H100, the draft on CPU, one thread."
+    assert [sentence in [said.sentence for said in draft.advice] for draft in (together, apart)] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("weights", "on_cpu", "on_gpu"),
     [
@@ -116,6 +127,8 @@ def test_weights_count_as_they_are_held(planner: Planner, weights: Weights | Non
     changed = info.model_copy(update={"weights": weights})
     assert bytes_per_parameter(changed, Setting()) == on_cpu
     assert bytes_per_parameter(changed, Setting(H100)) == on_gpu
+    unpacked = changed.model_copy(update={"ref": changed.ref.model_copy(update={"source": "gguf"})})
+    assert bytes_per_parameter(unpacked, Setting()) == 4.0, "Transformers unpacks GGUF files"
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_the_list_of_causal_types_is_the_librarys() -> None:
     assert transformers.__version__.startswith("5.24.")
 
 
-def gguf_file(file: Path, architecture: str = "llama") -> None:
+def gguf_file(file: Path, architecture: str = "llama", rows: int = 4) -> None:
     """A small, whole GGUF file as the public package writes it."""
     import numpy as np
     from gguf import GGMLQuantizationType, GGUFWriter, quants
@@ -185,7 +185,7 @@ def gguf_file(file: Path, architecture: str = "llama") -> None:
     writer.add_token_types([1, 1, 1, 3])
     writer.add_token_merges(["a b"])
     writer.add_eos_token_id(3)
-    packed = quants.quantize(np.ones((4, 32), np.float32), GGMLQuantizationType.Q8_0)
+    packed = quants.quantize(np.ones((rows, 32), np.float32), GGMLQuantizationType.Q8_0)
     writer.add_tensor("token_embd.weight", packed, raw_dtype=GGMLQuantizationType.Q8_0)
     writer.add_tensor("output_norm.weight", np.ones(32, np.float32))
     writer.add_tensor("rope_freqs.weight", np.ones(8, np.float32))
@@ -200,7 +200,7 @@ def test_a_gguf_file_is_described(settings: Settings) -> None:
     gguf_file(settings.model_roots[0] / "tiny.gguf")
     found = info("gguf:tiny.gguf", settings)
     assert found.weights is not None
-    assert (found.weights.bytes, found.weights.parameters, found.weights.quantisation) == (4 * 34 + 32 * 4 + 8 * 4, 4 * 32 + 32, "F32")
+    assert (found.weights.bytes, found.weights.parameters, found.weights.quantisation) == (4 * 34 + 32 * 4 + 8 * 4, 4 * 32 + 32, "")
     assert {key: found.config[key] for key in ("model_type", "num_hidden_layers", "num_key_value_heads", "vocab_size", "tie_word_embeddings")} == {
         "model_type": "llama",
         "num_hidden_layers": 1,
@@ -221,6 +221,14 @@ def test_a_gguf_config_is_what_transformers_maps_without_torch_and_in_a_blink(se
     assert info("gguf:tiny.gguf", settings).config == load_gguf_checkpoint(str(file))["config"]
     code = "import sys; from core.plan import gguf_config; gguf_config.main(); sys.exit(sys.modules['torch'] is not None)"
     assert subprocess.run([sys.executable, "-c", code, str(file)], check=False, cwd=ROOT, capture_output=True).returncode == 0
+
+
+def test_a_gguf_file_is_quantised_as_most_of_its_bytes_are(settings: Settings) -> None:
+    settings.model_roots[0].mkdir()
+    gguf_file(settings.model_roots[0] / "tiny.gguf", rows=8)
+    found = info("gguf:tiny.gguf", settings).weights
+    assert found is not None
+    assert (found.quantisation, found.bytes_by_dtype) == ("Q8_0", {"Q8_0": 8 * 34, "F32": 32 * 4 + 8 * 4})
 
 
 def test_a_gguf_file_whose_weights_are_cut_off_is_said(settings: Settings) -> None:

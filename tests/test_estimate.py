@@ -67,6 +67,15 @@ def test_a_deep_narrow_draft_is_not_cheap_on_a_gpu():
     assert any("layer count decides" in sentence for sentence in made.why)
 
 
+def test_where_the_draft_runs_decides_its_cost():
+    target, draft = dense(32, 8e9), dense(16, 1e9)
+    together, apart = estimate(target, draft, A100), estimate(target, draft, A100, CPU)
+    assert apart.c > 5 * together.c, "a CPU reads far slower"
+    assert apart.low < apart.c < apart.high
+    assert apart.why == ("The draft runs on CPU, one thread, the target on A100 80GB.",)
+    assert estimate(target, draft, A100, A100) == together
+
+
 def test_the_same_draft_is_cheap_where_reading_decides():
     made = estimate(dense(*SMOLLM["1.7B"]), dense(*SMOLLM["135M"]), Device(**{**vars(CPU), "layer_s": Band(0, 0, 0), "step_s": Band(0, 0, 0)}))
     assert made.c == pytest.approx(134515008 / 1711376384)

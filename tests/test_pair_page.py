@@ -259,6 +259,15 @@ def test_a_context_too_short_is_a_warning_once_the_lengths_are_stated(planner: P
     assert "The target was made for 1,024 tokens; your longest prompt and answer take 1,200." in texts(app).replace("\\", "")
 
 
+def test_two_devices_and_batches_are_warned_of_once_they_are_stated(planner: Planner):
+    app = open_pair(planner, "demo:target", "demo:draft", on="H100 SXM", draft_on="CPU, one thread", batch="8")
+    shown = texts(app).replace("\\", "")
+    assert "on H100 SXM, draft on CPU, one thread" in shown
+    assert "The target runs on H100 SXM, the draft on CPU, one thread." in shown
+    assert "You serve batches of 8; measurements here are of one request at a time." in shown
+    assert "draft on" not in texts(open_pair(planner, "demo:target", "demo:draft", on="H100 SXM", draft_on="H100 SXM"))
+
+
 def test_a_smoke_test_is_queued_and_waits_on_its_card(planner: Planner, store: Store):
     app = press(open_pair(planner, "demo:target", "demo:draft"), "Try eight tokens")
     run_id = app.session_state[pair_smoke.KEPT]["demo:target", "demo:draft"]

@@ -1,7 +1,7 @@
 """`python -m core.plan.gguf_config FILE`: what `core.plan.describe_gguf` starts; not meant for people.
 
 Prints one line of JSON: the config as Transformers maps it, bytes by tensor type, parameters (elements of all tensors but the
-tables of rotary frequencies), quantisation (the type that holds most bytes) and licence; or {"error": sentence}.
+tables of rotary frequencies), quantisation (the type that holds most bytes, "" for plain numbers) and licence; or {"error": sentence}.
 
 Transformers' mapping of some thirty architectures is used and not copied. It would import torch (5 s) and read every token with numpy
 (9 s for Gemma 3), of which the mapping needs neither: so this process has no torch, and hands it a head that was read already.
@@ -20,6 +20,7 @@ from core.plan.gguf_file import Head, read_head
 
 NOT_INSTALLED = "GGUF files are read with the package gguf, which is not installed. Install it: pip install gguf."
 TOKENS = "tokenizer.ggml.tokens"
+UNPACKED = ("F64", "F32", "F16", "BF16", "")
 UNSIGNED, FLOAT, BOOLEAN, STRING = 4, 6, 7, 8
 """The format's numbers for the types of values."""
 
@@ -74,12 +75,12 @@ def read(file: Path) -> dict[str, Any]:
         sizes[kind.name] += (own := tensor.elements // elements * block_bytes)
         if head.data_at + tensor.offset + own > size_bytes:
             raise ModelError(f"{file} is cut off: it ends before {tensor.name[:80]!r} does. Download it again.")
-    licence = head.metadata.get("general.license")
+    licence, most = head.metadata.get("general.license"), max(sizes, key=lambda kind: sizes[kind], default="")
     answer = {
         "config": {},
         "bytes": dict(sizes),
         "parameters": sum(tensor.elements for tensor in head.tensors if not tensor.name.startswith("rope_")),
-        "quantisation": max(sizes, key=lambda kind: sizes[kind], default=""),
+        "quantisation": "" if most in UNPACKED else most,
         "licence": licence[:80] if isinstance(licence, str) else "",
     }
     try:
@@ -94,7 +95,7 @@ def _config(head: Head) -> dict[str, Any]:
     from transformers import modeling_gguf_pytorch_utils as library
 
     gguf.GGUFReader = lambda _: Reader(head)  # pyright: ignore[reportPrivateImportUsage, reportAttributeAccessIssue]
-    library.is_torch_available = lambda: True  # asked for at the door, used for tensors alone
+    library.is_torch_available = lambda: True  # pyright: ignore[reportPrivateImportUsage]  # asked for at the door, used for tensors alone
     config: dict[str, Any] = library.load_gguf_checkpoint("")["config"]
     tokens = head.metadata.get(TOKENS)
     return {"vocab_size": len(tokens)} | config if isinstance(tokens, list) else config

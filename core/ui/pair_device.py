@@ -1,4 +1,4 @@
-"""For what the estimate is made: this machine's device to begin with, any known GPU, and the longest text; all in the address."""
+"""For what the estimate is made: this machine's device to begin with, any known GPU, and the traffic; all in the address."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,8 @@ from core.devices import CPU, gpu
 from core.runs import DeviceInfo
 from core.ui.desk import desk
 
-DEVICE, PROMPT, ANSWER = "on", "prompt_tokens", "answer_tokens"
+DEVICE, DRAFT_DEVICE, PROMPT, ANSWER, BATCH = "on", "draft_on", "prompt_tokens", "answer_tokens", "batch"
+SAME = "Same device"
 LONGEST = 10_000_000
 
 
@@ -28,14 +29,24 @@ def choose() -> Setting:
             bind="query-params",
             help="Cost and speedup are estimated for this device, with Transformers. Nothing is measured yet.",
         )
-        prompt = _tokens("Longest prompt, tokens", PROMPT)
-        answer = _tokens("Longest answer, tokens", ANSWER)
-    return Setting(known[name], Traffic(prompt or 0, answer or 0) if prompt or answer else None)
+        beside = st.selectbox(
+            "Draft runs on", [SAME, *known], key=DRAFT_DEVICE, bind="query-params", help="Measurements here put both on one device, as is best."
+        )
+        prompt = _number("Longest prompt, tokens", PROMPT)
+        answer = _number("Longest answer, tokens", ANSWER)
+        batch = _number("Requests in one batch", BATCH)
+    traffic = Traffic(prompt or 0, answer or 0, batch or 1) if prompt or answer or batch else None
+    return Setting(known[name], traffic, known.get(beside) if beside != name else None)
 
 
-def _tokens(label: str, key: str) -> int | None:
-    """A length, or None where none is stated: then nothing is said about contexts."""
-    return st.number_input(label, 1, LONGEST, None, step=100, key=key, bind="query-params", placeholder="not stated")
+def _number(label: str, key: str) -> int | None:
+    """A count, or None where none is stated: then nothing is said that depends on it."""
+    return st.number_input(label, 1, LONGEST, None, step=1 if key == BATCH else 100, key=key, bind="query-params", placeholder="not stated")
+
+
+def place(setting: Setting) -> str:
+    """Where the pair runs, in words."""
+    return setting.device.name + (f", draft on {setting.draft_device.name}" if setting.draft_device else "")
 
 
 def beginning(devices: Iterable[DeviceInfo], known: Iterable[str]) -> str:

@@ -59,6 +59,6 @@ def _fits(view: View, draft: Candidate, setting: Setting) -> tuple[Verdict, str]
         return None
     memory = GpuMemory(card.name, card.planning_bytes, f"{card.label_gb} GB")
     limit = own.sizes.context or CONTEXT_TOKENS
-    context = min(setting.traffic.tokens if setting.traffic else CONTEXT_TOKENS, limit)
+    context = min((setting.traffic.tokens if setting.traffic else 0) or CONTEXT_TOKENS, limit)
     found = fit(model_memory(own.sizes, own.usable.weights), model_memory(other.sizes, other.usable.weights), memory, context=context)
     return found.verdict, found.reason
