@@ -227,10 +227,10 @@ def accepted_shares(rounds: Rounds) -> Floats:
 def conditional_acceptance(run: Run, policy: Drafting) -> Floats:
     """(K,) of the drafts at place k = 1..K of a round that were examined, the share that was accepted; 0 where none was.
 
-    Sampled traces are drawn a few times, with fixed seeds.
+    Sampled traces are drawn a few times each, with seeds of their own.
     """
-    draws = DRAWS if run.spec.decoding.sample else 1
-    rounds = [each for trace in run.traces for seed in range(draws) for each in rounds_drawn(trace, policy, seed)]
+    seeds = range(0, DRAWS * len(run.traces) if run.spec.decoding.sample else 1, len(run.traces))
+    rounds = [each for at, trace in enumerate(run.traces) for seed in seeds for each in rounds_drawn(trace, policy, seed + at)]
     longest = max(each.drafted for each in rounds)
     accepted, rejected = np.zeros(longest), np.zeros(longest)
     for each in rounds:

@@ -89,7 +89,7 @@ with charts:
     else:
         paste.alpha_from_elsewhere()
 
-why.how_to_read()
+why.how_to_read(sampled=seen is not None and seen.run.spec.decoding.sample)
 if chosen:
     look.next_step("See the answers, prompt by prompt.", "measure", "Open the run", {"run": chosen})
 else:

@@ -222,6 +222,8 @@ def keep(store: Store, run: Run) -> str:
         store.passes(run_id, passes)
     store.draft_prefill(run_id, run.draft_prefill_s)
     store.generations(run_id, run.generations)
+    for difference in run.differences:
+        store.difference(run_id, difference)
     for index, prompt in enumerate(run.traces):
         store.trace(run_id, index, prompt)
     store.progress(run_id, run.progress)

@@ -4,12 +4,14 @@ import pytest
 from pandas import DataFrame
 from streamlit.testing.v1 import AppTest
 
+from core import demo
 from core.analysis import analyse
 from core.bench import Bench
+from core.estimate_time import estimate_time, known_speed
 from core.group import rank
 from core.runs import Progress, Run, RunSpec
 from core.store import Store
-from core.ui import group_rank, more_prompts
+from core.ui import group_rank, more_prompts, numbers
 from tests import jobs, synthetic
 from tests.apps import button, ok, open_page, texts
 from tests.benches import under_way
@@ -42,8 +44,8 @@ def test_the_store_finds_a_group_and_nothing_else(store: Store):
 def test_the_page_has_one_ranking_and_a_way_to_each_run(store: Store):
     ids = {draft: synthetic.keep(store, run_of(draft)) for draft in reversed(DRAFTS)}
     app = open_page("measure", group=ID)
-    assert app.title[0].value == "Use cheap\\_draft, library default: 20, 0.4: :green[2.12x the speed of plain]"
-    assert "Next best: middling_draft, library default: 20, 0.4: 1.44x" in texts(app).replace("\\", "")
+    assert app.title[0].value == "Use cheap\\_draft with the library's default (20, 0.4): :green[2.12x the speed of plain]"
+    assert "Next best: middling_draft with the library's default (20, 0.4): 1.44x" in texts(app).replace("\\", "")
     table = ranking_table(app)
     assert list(table["Draft"][:2]) == ["cheap_draft", "middling_draft"]
     assert set(table["Draft"]) == {*DRAFTS, "Prompt lookup", "No draft"}
@@ -51,6 +53,7 @@ def test_the_page_has_one_ranking_and_a_way_to_each_run(store: Store):
     assert table["c"].iloc[0] == pytest.approx(0.12, abs=0.002)
     assert list(table["Paired interval"][:2]) == ["", "[0.64, 0.72]"]
     assert table["Beside the fastest"].iloc[1] == pytest.approx(1.442 / 2.122, abs=0.001)
+    button(app, "Choose gamma")
     links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
     assert [links[f"**{draft.replace('_', chr(92) + '_')}**"] for draft in ids] == [f"run={run_id}" for run_id in ids.values()]
 
@@ -177,3 +180,19 @@ def test_extended_runs_keep_their_settings_and_several_belong_together_anew():
     both = more_prompts.extended([spec, spec], run.spec.prompts[6:])
     assert both[0].group == both[1].group
     assert both[0].group not in ("", ID)
+
+
+def test_the_time_is_estimated_before_the_start_and_from_a_run_when_there_is_one(store: Store):
+    guess = texts(open_page("measure"))
+    assert "About " in guess
+    assert "a guess from sizes" in guess
+    run = synthetic.run()
+    pair = run.spec.model_copy(update={"target": demo.TARGET, "draft": demo.DRAFT})
+    synthetic.keep(store, run.model_copy(update={"spec": pair}))
+    shown = texts(open_page("measure"))
+    spec = pair.model_copy(update={"prompts": run.spec.prompts, "max_new_tokens": 40})
+    speed = known_speed([run.model_copy(update={"spec": pair})], spec)
+    assert speed
+    expected = estimate_time(spec, [round(len(prompt.text) / 3.5) for prompt in spec.prompts], speed)
+    assert f"About {numbers.duration(expected.total_s)}, at most {numbers.duration(expected.stages['confirming'])} of it" in shown
+    assert "from earlier runs of this pair here" in shown

@@ -1,12 +1,81 @@
-"""What pressing the button will begin: how many runs, and about how long they take."""
+"""What pressing the button will begin: how many runs, and about how long they take. An estimate (`core.estimate_time`), and said to be one."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from core.runs import RunSpec
-from core.ui import look
+import streamlit as st
+
+from core import demo
+from core.address import address
+from core.candidates import Setting, gather
+from core.errors import StoreError
+from core.estimate_time import Speed, estimate_time, guessed_speed, known_speed
+from core.runs import Run, RunSpec
+from core.ui import desk, look, numbers
+
+CHARACTERS_PER_TOKEN = 3.5
+"""Of English text and code in usual vocabularies; only this estimate uses it."""
+NEWEST = 50
 
 
-def show(specs: Sequence[RunSpec]) -> None:
-    """One quiet line beside the button."""
-    if len(specs) > 1:
-        look.note("One run per draft, one after the other; the target answers once.")
+def show(specs: Sequence[RunSpec], kept_answers: int = 0) -> None:
+    """One quiet line beside the button. kept_answers: of how many prompts the worker has the answers already, if it still runs."""
+    several = "One run per draft, one after the other; the target answers once. " if len(specs) > 1 else ""
+    speeds = [_speed(spec) for spec in specs]
+    if not all(speeds):
+        look.note(f"{several}How long it takes is not known before the models' sizes are.")
+        return
+    total_s = confirming_s = 0.0
+    for at, (spec, speed) in enumerate(zip(specs, speeds, strict=True)):
+        if speed:
+            kept = len(spec.prompts) if at else kept_answers
+            found = estimate_time(spec, _prompt_tokens(spec), speed, known_answers=kept)
+            total_s += found.total_s
+            confirming_s += found.stages["confirming"]
+    measured = all(speed and speed.origin == "measured" for speed in speeds)
+    why = "from earlier runs of this pair here" if measured else "a guess from sizes: it may be half or twice as long"
+    most = f", at most {numbers.duration(confirming_s)} of it real runs that confirm" if specs[0].confirm_s else ""
+    look.note(f"{several}About {numbers.duration(total_s)}{most} {look.ORIGINS['estimate']} {why}.")
+
+
+def _prompt_tokens(spec: RunSpec) -> list[int]:
+    characters = [sum(len(turn.content) for turn in prompt.messages) or len(prompt.text) for prompt in spec.prompts]
+    return [max(1, round(count / CHARACTERS_PER_TOKEN)) for count in characters]
+
+
+def _speed(spec: RunSpec) -> Speed | None:
+    """From the pair's newest run here; else from the bundled example or the models' sizes, which is a guess."""
+    store, _ = desk.desk()
+    alike = [run.id for run in store.recent(NEWEST) if run.status == "done" and (run.spec.target, run.spec.draft) == (spec.target, spec.draft)]
+    known = known_speed([_finished(run_id) for run_id in alike[:3]], spec)
+    if known:
+        return known
+    example = _example()
+    found = known_speed([example], spec) if example else None
+    return replace(found, origin="guess") if found else _guess(spec, example)
+
+
+def _example() -> Run | None:
+    """The bundled example; the page works without it, and the start page says when it is damaged."""
+    try:
+        return desk.example()
+    except StoreError:
+        return None
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _finished(run_id: str) -> Run:
+    return desk.desk()[0].get(run_id)
+
+
+def _guess(spec: RunSpec, example: Run | None) -> Speed | None:
+    """From parameters and layers: the bundled pair's are in its example run, the others' known when the planner has read them."""
+    where = example.environment if example else None
+    if spec.target == demo.TARGET and spec.draft == demo.DRAFT and where:
+        sizes = ((where.target_parameters, where.target_layers), (where.draft_parameters, where.draft_layers))
+        return guessed_speed(spec.device, spec.dtype, *sizes)
+    view = gather(desk.planner().ask, address(spec.target), [address(spec.draft)], Setting())
+    target, draft = view.target.shape, view.drafts[0].model.shape
+    if target is None or draft is None:
+        return None
+    return guessed_speed(spec.device, spec.dtype, (target.parameters, target.layers), (draft.parameters, draft.layers))

@@ -103,7 +103,7 @@ def _decoding(model: ModelInfo | None) -> bool:
 def _number(label: str, key: str, usual: float | None, step: float, form: str | None, meaning: str, **how: Any) -> None:
     """A field that takes any number, so that a wrong one can be answered with a sentence; read through the session."""
     st.session_state.setdefault(key, usual)
-    st.number_input(label, value=None if usual is None else "min", step=step, format=form, key=key, help=meaning, width=130, **KEPT, **how)
+    st.number_input(label, value=None if usual is None else "min", step=step, format=form, key=key, help=meaning, **KEPT, **how)
 
 
 def _own(model: ModelInfo | None) -> dict[str, float]:
@@ -158,12 +158,12 @@ def _model(info: Answer | None) -> ModelInfo | None:
 def _where(devices: Sequence[DeviceInfo]) -> tuple[int, str, Dtype]:
     names = {device.id: device.name for device in devices} or {"cpu": "CPU"}
     with st.container(horizontal=True):
-        device = st.selectbox("Device", list(names), format_func=lambda key: f"{key}, {names[key]}", key="device", width=220, **KEPT)
+        device = st.selectbox("Device", list(names), format_func=lambda key: f"{key}, {names[key]}", key="device", **KEPT)
         exact = "Greedy answers are equal to plain decoding in float32 only; 16 bits round differently in batches and checks."
-        dtype = st.selectbox("Number format", get_args(Dtype), key="dtype", help=exact, width=160, **KEPT)
+        dtype = st.selectbox("Number format", get_args(Dtype), key="dtype", help=exact, **KEPT)
         short = "Per prompt. Answers that end by themselves are shorter."
         st.session_state.setdefault("tokens", USUAL.max_new_tokens)
-        tokens = st.number_input("Most new tokens", step=8, key="tokens", help=short, width=150, **KEPT)
+        tokens = st.number_input("Most new tokens", step=8, key="tokens", help=short, **KEPT)
     return int(tokens), device, dtype
 
 

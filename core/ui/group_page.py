@@ -6,6 +6,7 @@ from core.address import address
 from core.runs import Run
 from core.ui import decoding_box, group_live, group_rank, look, more_prompts, numbers, result
 from core.ui.desk import ALIVE, desk, forget_run, submit
+from core.ui.frame import page_path
 
 PARAMETER, _KEPT = "group", "_group"
 
@@ -55,17 +56,21 @@ def _header(runs: list[Run]) -> None:
 
 
 def _ended(runs: list[Run]) -> None:
-    group_rank.show(runs)
+    best = group_rank.show(runs)
     failed = [run for run in runs if run.status != "done"]
     for run in failed:
         with st.container(horizontal=True, vertical_alignment="center"):
             result.ended_early(run)
     with st.container(horizontal=True):
-        if failed and st.button(f"Measure {numbers.counted(len(failed), 'draft')} again", type="primary", icon=":material/replay:"):
+        if best and st.button("Choose gamma", type="primary", icon=":material/ssid_chart:", help="With the fastest draft."):
+            st.switch_page(page_path("gamma"), query_params={"run": best})
+        if failed and st.button(f"Measure {numbers.counted(len(failed), 'draft')} again", icon=":material/replay:"):
             submit(*(run.spec for run in failed))
         if len(failed) < len(runs):
             more_prompts.button()
         _begin_anew()
+    if best:
+        look.next_step("See the whole curve of the fastest draft.", "gamma", "Choose gamma", {"run": best})
 
 
 def _begin_anew() -> None:

@@ -9,7 +9,7 @@ from core.analysis import Analysis, sentence_case
 from core.errors import NotMeasured
 from core.figures import Range, ranges
 from core.group import Contender, Ranking, rank
-from core.policies import describe
+from core.policies import Drafting, FixedGamma, TransformersDefault, describe
 from core.recommend import FLAT
 from core.runs import Run
 from core.ui import desk, look, numbers, result
@@ -23,14 +23,14 @@ def _ranking(ended: tuple[tuple[str, str], ...]) -> Ranking:
     return rank([store.get(run_id, traces=True) for run_id, _ in ended])
 
 
-def show(runs: Sequence[Run]) -> None:
-    """Everything that the ended runs of a group tell together."""
+def show(runs: Sequence[Run]) -> str | None:
+    """Everything that the ended runs of a group tell together; the id of the best draft's run, None where there is none."""
     try:
         ranking = _ranking(tuple((run.id, run.status) for run in runs))
     except NotMeasured as error:
         look.headline("No ranking from these runs", look.plain(str(error)))
         _links(runs)
-        return
+        return None
     best = chosen(ranking, runs)
     look.headline(sentence(best), facts(ranking, best))
     for said in ranking.left_out:
@@ -41,6 +41,7 @@ def show(runs: Sequence[Run]) -> None:
     with right:
         _links(runs)
     _table(ranking, best)
+    return next(each.run_id for each in ranking.contenders if each.kind == "draft")
 
 
 def chosen(ranking: Ranking, runs: Sequence[Run]) -> Contender:
@@ -78,7 +79,7 @@ def facts(ranking: Ranking, best: Contender) -> str:
     others = [each for each in ranking.contenders if each.kind != "plain" and each is not best]
     if others:
         faster = f" It is within 2 % of the fastest and takes the least memory; {name(others[0])}" if others[0].speedup > best.speedup else ""
-        following = faster or f" Next best: {name(others[0])}, {describe(others[0].policy)}"
+        following = faster or f" Next best: {_with_setting(others[0])}"
         parts.append(f":small[:gray[{following.strip()}: {numbers.ratio(others[0].speedup)}.]]")
     return " ".join(parts)
 
@@ -89,12 +90,20 @@ def name(each: Contender) -> str:
 
 
 def _with_setting(each: Contender) -> str:
-    return describe(each.policy) if each.kind == "lookup" else f"{name(each)}, {describe(each.policy)}"
+    """A contender at its best setting, as a person would say it."""
+    policy = each.policy
+    if each.kind == "lookup" or not isinstance(policy, Drafting):
+        return describe(policy).replace(":", " of", 1)
+    if policy == TransformersDefault():
+        return f"{name(each)} with the library's default ({policy.limit}, {policy.threshold:g})"
+    if policy == FixedGamma(policy.limit):
+        return f"{name(each)} at gamma {policy.limit}"
+    return f"{name(each)}, {describe(policy)}"
 
 
 def _chart(ranking: Ranking) -> None:
     rows = [_range(each) for each in ranking.contenders]
-    fig = ranges(look.palette(), "Drafts by speedup", "each at its best; diamond: confirmed; dot: replayed; bar: 95 % on these prompts", rows)
+    fig = ranges(look.palette(), "Drafts by speedup", "diamond: confirmed; dot: replayed; bar: 95 % on these prompts", rows)
     look.show(fig, "group_ranking", "Drafts by speedup: " + ", ".join(f"{row.name} {row.speedup:.2f}x" for row in rows) + ".")
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.address import address
 from core.runs import Prompt, Run, RunSpec
-from core.ui import decoding_box, look, numbers, prompt_source
+from core.ui import begin_note, decoding_box, look, numbers, prompt_source
 from core.ui.desk import submit
 
 PARAMETER = "more"
@@ -40,9 +40,12 @@ def show(runs: Sequence[Run]) -> None:
         look.note(f"{len(found) - len(new)} of {len(found)} are in the run already and count once.")
     with st.container(horizontal=True, vertical_alignment="center"):
         label = f"Measure {len(spec.prompts):,} + {len(new):,} prompts"
+        specs = extended([run.spec for run in runs], new)
         if st.button(label, type="primary", icon=":material/timer:", disabled=not new):
-            submit(*extended([run.spec for run in runs], new))
+            submit(*specs)
         st.button("Back to the result", icon=":material/arrow_back:", on_click=_forget)
+        if new:
+            begin_note.show(specs, kept_answers=len(spec.prompts))
 
 
 def extended(specs: Sequence[RunSpec], new: Sequence[Prompt]) -> list[RunSpec]:

@@ -8,7 +8,7 @@ from core.analysis import SWEEP_LIMITS, Analysis, accepted_shares, alpha_by_posi
 from core.errors import InvalidInput
 from core.figures import Floats
 from core.policies import FixedGamma, describe
-from core.ui import look, paste, report
+from core.ui import look, numbers, paste, report
 
 SURVIVAL_GAMMA = 8
 WORD_WIDTHS = {"Tool": 110, "Name": 180, "Value": 140, "Definition": 260}
@@ -83,6 +83,12 @@ def _other_words(analysis: Analysis) -> None:
         height=330,
     )
     look.note(f"{sentence_case(describe(policy))}, all prompts together {look.ORIGINS['replayed']}")
+    if (greedy := analysis.alpha_greedy_draft) is not None:
+        bounds = f" {numbers.interval(greedy.for_traffic)}" if greedy.for_traffic else ""
+        look.note(
+            f"vLLM drafts greedily whatever the temperature: expect an alpha of {greedy.value:.2f}{bounds} there {look.ORIGINS['replayed']}, and "
+            "its other numbers to move with it."
+        )
 
 
 def _said(word: translate.Word) -> str:
@@ -122,12 +128,17 @@ def _positions(analysis: Analysis) -> None:
         look.note(f"Under {describe(policy)} {look.ORIGINS['replayed']}")
 
 
-def how_to_read() -> None:
-    """For readers who have not met the words."""
+def how_to_read(*, sampled: bool = False) -> None:
+    """For readers who have not met the words; what is said of the text depends on whether it was sampled."""
+    same = (
+        "Sampled texts differ from call to call, with a draft and without; the distribution of texts is the same, and they come sooner."
+        if sampled
+        else "In float32 the text is the same as without a draft, only sooner."
+    )
     with st.expander("How to read this"):
         st.markdown(
             "**The idea.** A small draft model proposes up to *gamma* tokens; the large target checks all of them in one pass and keeps those "
-            "it agrees with, plus one of its own. In float32 the text is the same as without a draft, only sooner.\n\n"
+            f"it agrees with, plus one of its own. {same}\n\n"
             "**Curve.** 1x is plain decoding. Solid: replayed from a recorded trace with the costs of this machine, "
             "with a 95 % band. Diamonds: really run. "
             "Dashed: the classical formula, which takes the check for one plain step and the loop for free. Dotted: your what-if values.\n\n"
