@@ -199,7 +199,7 @@ def test_what_tokenizers_differ_in_beside_their_maps():
 def test_a_size_that_cannot_be_known_is_not_awaited_for_ever(planner: Planner):
     app = open_pair(planner, "demo:target", "folder:headless")
     assert "num_attention_heads is 0 in this config" in texts(app).replace("\\", "")
-    assert [metric(app, label) for label in ("Layers", "Cache, a token", "Cost ratio c", "Speedup")] == ["unknown"] * 4
+    assert [metric(app, label) for label in ("Layers", "Cache, a token", "Cost ratio c", "Speedup")] == ["?"] * 4
 
 
 def test_the_seventh_draft_is_left_out_and_said(planner: Planner):
@@ -232,7 +232,7 @@ def test_without_the_hub_a_known_family_still_has_sizes_and_costs(planner: Plann
     app = open_pair(planner, "Qwen/Qwen3-8B", "Qwen/Qwen3-0.6B", on="H100 SXM")
     assert app.title[0].value == "Qwen3\\-8B could not be read: sizes and costs only"
     assert "From the table of families that is built in" in texts(app)
-    assert (metric(app, "Parameters"), metric(app, "Layers"), metric(app, "Weights")) == ("596.0 M", "28", "unknown")
+    assert (metric(app, "Parameters"), metric(app, "Layers"), metric(app, "Weights")) == ("596.0 M", "28", "?")
     assert next(button for button in app.button if button.label == "Measure").disabled
 
 

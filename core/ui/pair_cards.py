@@ -17,7 +17,8 @@ from core.vocab import VocabVerdict
 
 PER_ROW = 3
 MOST_WARNINGS = 2
-AWAITED, MISSING = "…", "unknown"
+AWAITED, MISSING, NOT_KNOWN = "…", "?", "not known"
+"""One sign fits into a column at 400 pixels; the words stand below it."""
 READING = ":gray-badge[:material/hourglass_empty: reading]"
 NOT_COMPARED = ":gray-badge[:material/help: not compared]"
 UNREAD = ":orange-badge[:material/cloud_off: not read]"
@@ -118,10 +119,12 @@ def _figures(target: Model, draft: Candidate) -> None:
 
 def _shape(target: Model, draft: Model) -> tuple[Fact, Fact]:
     own, other = parameters(draft), parameters(target)
-    ratio = f"{numbers.fraction(own, other)} of target" if own and other else ""
-    layers = str(draft.shape.layers) if draft.shape else _lacking(draft)
+    ratio = f"{numbers.fraction(own, other)} {'the' if own > 1.05 * other else 'of'} target" if own and other else ""
     of_target = f"target has {target.shape.layers}" if target.shape else ""
-    return Fact("Parameters", numbers.parameters(own) if own else _lacking(draft), ratio), Fact("Layers", layers, of_target)
+    return (
+        Fact("Parameters", numbers.parameters(own), ratio) if own else _lacking("Parameters", draft),
+        Fact("Layers", str(draft.shape.layers), of_target) if draft.shape else _lacking("Layers", draft),
+    )
 
 
 def _storage(target: Model, draft: Model) -> tuple[Fact, Fact]:
@@ -129,24 +132,21 @@ def _storage(target: Model, draft: Model) -> tuple[Fact, Fact]:
     own, other = draft.shape, target.shape
     of_target = f"target {numbers.cache_size(other.bytes_per_token)}" if own and other else ""
     return (
-        Fact(
-            "Weights",
-            numbers.file_size(weights.bytes) if weights else MISSING if isinstance(draft.info, Known | Failed) else AWAITED,
-            _stored(weights),
-        ),
-        Fact("Cache, a token", numbers.cache_size(own.bytes_per_token) if own else _lacking(draft), of_target),
+        Fact("Weights", numbers.file_size(weights.bytes), _stored(weights)) if weights else _lacking("Weights", draft),
+        Fact("Cache, a token", numbers.cache_size(own.bytes_per_token), of_target) if own else _lacking("Cache, a token", draft),
     )
 
 
-def _lacking(*models: Model) -> str:
-    """What stands for a size that is not known: whether it still may be."""
-    return MISSING if any(model.problem or isinstance(model.profile, Failed) for model in models) else AWAITED
+def _lacking(label: str, *models: Model) -> Fact:
+    """What stands for a figure that is not known: whether it still may be."""
+    never = any(model.problem or isinstance(model.profile, Failed) or (label == "Weights" and model.usable) for model in models)
+    return Fact(label, MISSING, NOT_KNOWN) if never else Fact(label, AWAITED)
 
 
 def _cost(target: Model, draft: Candidate) -> Fact:
     found = draft.estimate
     if found is None:
-        return Fact("Cost ratio c", _lacking(target, draft.model))
+        return _lacking("Cost ratio c", target, draft.model)
     return Fact("Cost ratio c", numbers.cost(found.c), f"{numbers.cost(found.low)} to {numbers.cost(found.high)}")
 
 
@@ -157,7 +157,7 @@ def _gain(target: Model, draft: Candidate) -> Fact:
         return Fact("Speedup", numbers.ratio(found.speedup_middle), f"{found.speedup_low:.2f} to {found.speedup_high:.2f}")
     if draft.verdict_value and not draft.fits:
         return Fact("Speedup", "none", "not as it is")
-    return Fact("Speedup", MISSING, "not compared") if target.problem or draft.problem else Fact("Speedup", _lacking(target, draft.model))
+    return Fact("Speedup", MISSING, "not compared") if target.problem or draft.problem else _lacking("Speedup", target, draft.model)
 
 
 def parameters(model: Model) -> int | None:

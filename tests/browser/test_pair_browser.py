@@ -14,6 +14,10 @@ from tests.browser.conftest import Site
 from tests.browser.server import serve, visit
 from tests.hub_server import HubServer, Repo, hub_server, silence
 
+CUT_OFF = """() => [...document.querySelectorAll('[data-testid="stMetricValue"] p, [data-testid="stMetricDelta"] p, .gtitle tspan')]
+    .filter(part => part.getBoundingClientRect().right > document.querySelector('h1').getBoundingClientRect().right - 16)
+    .map(part => part.textContent)"""
+"""Figures on cards and charts' headings that reach into the cards' padding, where they are cut off."""
 ROW = {"pipeline_tag": "text-generation", "tags": ["safetensors"]}
 WAIT_MS = 30_000
 
@@ -90,9 +94,11 @@ def test_a_refused_pair_has_a_reason_instead_of_a_button(page: Page, app: str):
 def test_nothing_runs_over_the_edge_at_400_pixels(page: Page, app: str, theme: str):
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     page.set_viewport_size({"width": 400, "height": 900})
-    visit(page, f"{app}/pair?target=demo:target&draft=demo:draft&draft=folder:permuted&draft=folder:padded")
-    headline(page, "One of three drafts fits")
+    visit(page, f"{app}/pair?target=demo:target&draft=demo:draft&draft=folder:permuted&draft=folder:padded&draft=folder:headless")
+    headline(page, "Two of four drafts fit")
+    expect(page.get_by_text("not known", exact=True).first).to_be_visible(timeout=WAIT_MS)
     assert page.evaluate("document.querySelector('[data-testid=\"stMain\"]').scrollWidth") <= 400
+    assert page.evaluate(CUT_OFF) == []
 
 
 def test_reasons_and_exact_calls_unfold(page: Page, app: str):
