@@ -19,6 +19,8 @@ GIB = 2**30
 BAR_HEIGHT, CURVE_HEIGHT, FLEET_HEIGHT = 212, 360, 320
 MOST_ABOVE_LIMIT = 1.75
 LEAST_ABOVE_WEIGHTS = 1.3
+MANY_REQUESTS = 500_000
+"""From here on the ticks of a load are too wide for six of them on a phone."""
 LABEL_SHARE = 0.06
 APART_SHARE = 0.16
 
@@ -214,7 +216,13 @@ def fleet(palette: Palette, load: Load, *, now: float) -> go.Figure:
     small: dict[str, Any] = {"annotation_font": {"size": 12, "color": palette.muted}}
     fig.add_vline(now, line={"color": palette.axis, "width": 1.25}, annotation_text="your load", annotation_position="top right", **small)
     fig.update_layout(hovermode="x unified")
-    fig.update_xaxes(tickformat=",", nticks=6, tickangle=0, title_text="requests per day", unifiedhovertitle={"text": "%{x:,.0f} requests a day"})
+    fig.update_xaxes(
+        tickformat=",",
+        nticks=6 if load.requests[-1] < MANY_REQUESTS else 4,
+        tickangle=0,
+        title_text="requests per day",
+        unifiedhovertitle={"text": "%{x:,.0f} requests a day"},
+    )
     fig.update_yaxes(rangemode="tozero", tickformat=",", nticks=6)
     if max(*load.without, *load.with_draft) < 6:
         fig.update_yaxes(dtick=1)

@@ -149,3 +149,8 @@ def test_number_on_a_wide_overhead_is_readable(palette: Palette):
     )
     assert fig.data[0].text == "2.0"
     assert contrast(fig.data[0].textfont.color, fig.data[0].marker.color) >= 4.5
+
+
+def test_long_loads_have_fewer_ticks():
+    ticks = [layout(figs.fleet(LIGHT, Load([0, most], [1, 9], [1, 8]), now=most / 2)).xaxis.nticks for most in (200_000, 6_000_000)]
+    assert ticks == [6, 4]
