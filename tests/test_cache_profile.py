@@ -133,6 +133,13 @@ def test_sizes_that_come_from_the_library_are_named():
     assert "SomebodysForCausalLM, which Transformers does not have" in named
 
 
+def test_heads_that_follow_from_other_sizes_need_not_be_stated():
+    """JetMoE has heads of its own per expert: KV heads x experts per token."""
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_key_value_heads": 2, "kv_channels": 16, "num_local_experts": 4, "vocab_size": 100}
+    with pytest.raises(ModelError, match="cannot be run without its weights"):
+        cache_profile(sizes | {"model_type": "jetmoe"})
+
+
 def test_values_without_a_meaning_for_memory_change_nothing():
     odd = {"num_labels": 10**9, "return_dict": False, "torch_dtype": "torch.bfloat16", "architectures": 5}
     assert cache_profile(LLAMA | odd) == cache_profile(LLAMA)

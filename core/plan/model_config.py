@@ -159,8 +159,9 @@ def _check_heads(raw: Mapping[str, Any]) -> None:
 def _stated(part: Mapping[str, Any], text: PretrainedConfig) -> dict[str, list[Any]]:
     """What `part` itself says of each size that the class knows, under any of its names."""
     found: dict[str, list[Any]] = {}
+    known = {field.name for field in fields(type(text))}
     for size in _SIZES:
-        if hasattr(text, size):
+        if size in known or text.attribute_map.get(size) in known:  # JetMoe's heads follow from other sizes
             names = {size, text.attribute_map.get(size), *_OTHER_NAMES[size]}
             found[size] = [value for key, value in part.items() if key in names or (size == "num_hidden_layers" and _LAYERS.fullmatch(key))]
     return found
