@@ -123,19 +123,20 @@ def stateful_draft(pair: Pair) -> Advice | None:
 
 
 def sliding_window(pair: Pair) -> Advice | None:
-    """A window shorter than the text, on either side."""
-    if pair.traffic is None:
+    """A window on either side, and whether the text is longer; the shorter window where both have one."""
+    windows = {side.name: window for side in (pair.target, pair.draft) if (window := _window(side))}
+    if not windows:
         return None
-    windows = {side.name: _window(side) for side in (pair.target, pair.draft)}
-    short = {name: window for name, window in windows.items() if window and window < pair.traffic.tokens}
-    if not short:
+    name, window = min(windows.items(), key=lambda one: one[1])
+    need = pair.traffic.tokens if pair.traffic else 0
+    if need and window >= need:
         return None
-    name, window = min(short.items(), key=lambda one: one[1])
-    sentence = f"{name} sees {window:,} tokens back in some layers, less than the {pair.traffic.tokens:,} of your longest text."
+    than = f", less than the {need:,} of your longest text" if need else "; it matters for longer texts"
     why = (
         "The default cache is rolled back rightly there; a static cache is refused. A draft with a short window may lose acceptance late in the text."
     )
-    return Advice("note", sentence, why, f"{CACHES}; huggingface/transformers pull 45745; AEON-7/Qwen3.6-27B-AEON-Ultimate-Uncensored-DFlash issue 6")
+    source = f"{CACHES}; huggingface/transformers pull 45745; AEON-7/Qwen3.6-27B-AEON-Ultimate-Uncensored-DFlash issue 6"
+    return Advice("note", f"{name} sees {window:,} tokens back in some layers{than}.", why, source)
 
 
 def length(pair: Pair) -> Advice | None:

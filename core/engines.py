@@ -26,6 +26,8 @@ LLAMA_CPP = "https://github.com/ggml-org/llama.cpp/blob/master/common/speculativ
 LLAMA_CPP_MOST_ROWS = 128
 LLAMA_CPP_FIRST_ID = 5
 """llama.cpp's SPEC_VOCAB_MAX_SIZE_DIFFERENCE and SPEC_VOCAB_CHECK_START_TOKEN_ID."""
+LLAMA_CPP_ONCE_ROWS = 100
+"""The former limit, which refused Qwen3 pairs 128 apart: https://github.com/QwenLM/Qwen3/issues/326."""
 VLLM_FEW_SHARED = 100
 """Below this many shared tokens vLLM itself warns."""
 
@@ -155,9 +157,11 @@ def _llama_cpp(verdict: VocabVerdict, target: str, draft: str, gamma: int) -> En
             f"The ids of {' and '.join(unlike)} differ: it refuses if the GGUF files say that these are added to prompts. The tokens themselves fit."
         )
         return EngineRow("llama.cpp", "draft-simple", "not sure", False, call, reason, LLAMA_CPP)
+    apart = abs(verdict.target_size - verdict.draft_size)
+    once = f", {LLAMA_CPP_ONCE_ROWS} in older builds, which refuse it" if apart > LLAMA_CPP_ONCE_ROWS else ""
     reason = (
-        f"Sizes differ by {abs(verdict.target_size - verdict.draft_size):,} (at most {LLAMA_CPP_MOST_ROWS}) and the tokens from id "
-        f"{LLAMA_CPP_FIRST_ID} on are equal. Both GGUF files must be of one tokenizer type; older builds say --draft-max for --spec-draft-n-max."
+        f"Sizes differ by {apart:,} (at most {LLAMA_CPP_MOST_ROWS}{once}) and the tokens from id {LLAMA_CPP_FIRST_ID} on are equal. "
+        "Both GGUF files must be of one tokenizer type; older builds say --draft-max for --spec-draft-n-max."
     )
     return EngineRow("llama.cpp", "draft-simple", "accepts", True, call, reason, LLAMA_CPP)
 

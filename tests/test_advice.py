@@ -236,7 +236,8 @@ def test_sliding_window():
     assert said is not None
     assert (said.level, "512 tokens back" in said.sentence, "static cache is refused" in said.why) == ("note", True, True)
     assert runs.sliding_window(pair(draft=windowed, traffic=Traffic(500, 12))) is None
-    assert runs.sliding_window(pair(draft=windowed)) is None
+    assert _sentence(runs.sliding_window(pair(draft=windowed))) == "gemma sees 512 tokens back in some layers; it matters for longer texts."
+    assert runs.sliding_window(pair()) is None
 
 
 @pytest.mark.parametrize(
@@ -395,8 +396,8 @@ def test_the_calls_run_in_the_library():
     assert eval(REENCODING.call, names).tolist() == plain
 
 
-ELSEWHERE = {"30", "31", "34", "38", "40", "42", "54", "60", "74", "76", "77"}
-"""Reports that other tests answer: the engine table, the smoke test, measuring, the page, suggestions, exports."""
+ELSEWHERE = {"30", "31", "34", "38", "40", "54", "74", "76", "77"}
+"""Reports that other tests answer: tests/test_pair_reports.py, the page's, the alternatives above, measuring, exports."""
 RULE_OF = {
     "5": cost.expected_c,
     "26": runs.vocabulary,
@@ -405,9 +406,11 @@ RULE_OF = {
     "36": runs.vocabulary,
     "37": runs.vocabulary,
     "41": runs.vocabulary,
+    "42": runs.beyond_the_embedding,
     "55": runs.sliding_window,
     "56": runs.sliding_window,
     "57": runs.batch,
+    "60": runs.batch,
     "61": runs.stateful_target,
     "62": runs.encoder_decoder,
     "63": cost.experts_target,
