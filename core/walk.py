@@ -68,8 +68,9 @@ def _next(here: NDArray[np.bool_], otherwise: int | None = None) -> Ints:
 def tail_lengths(length: int, tails: Tails | None, threshold: float) -> tuple[Ints, Ints]:
     """Least and most tokens drafted after a wrong token at each of the `length` positions: (N,), (N,).
 
-    Where no tail was recorded anything from 1 on is possible; where it is shorter than the round, from
-    its end on. At threshold 0 only the draft's own end of text could stop an unrecorded tail, which is neglected.
+    Where no tail was recorded anything from 1 on is possible; where it is shorter than the round, from its end on. A tail may have
+    been followed only while the draft was as sure as the least threshold offered. At threshold 0 only the draft's own end of text
+    could stop an unrecorded tail, which is neglected.
     """
     low, high = np.full(length, 1 if threshold else FAR), np.full(length, FAR)
     if tails is None or len(tails.position) == 0:
@@ -79,7 +80,8 @@ def tail_lengths(length: int, tails: Tails | None, threshold: float) -> tuple[In
     ends = tails.eos_at >= 0
     stops[ends, tails.eos_at[ends]] = True
     known = stops.any(axis=1)
-    low[tails.position] = np.where(known, stops.argmax(axis=1) + 1, columns)
+    recorded = (~np.isnan(tails.confidence)).sum(axis=1) if threshold else columns  # fewer where the draft became unsure
+    low[tails.position] = np.where(known, stops.argmax(axis=1) + 1, recorded)
     high[tails.position] = np.where(known, stops.argmax(axis=1) + 1, FAR)
     return low, high
 

@@ -17,6 +17,7 @@ import torch
 
 from core.errors import DeviceError, InvalidInput, ModelError
 from core.policies import FixedGamma, Plain, Policy
+from core.predict import THRESHOLDS
 from core.runs import Environment, Generation, RunSpec, Stage
 from core.settings import Settings
 from core.sink import Sink
@@ -41,6 +42,8 @@ from core.worker.tracing import trace
 CALIBRATION_GAMMAS = (1, 4, 12)
 CALIBRATION_PROMPTS = 4
 CALIBRATION_TOKENS = 24
+LIGHT = 0.1
+"""A draft up to this share of the target's parameters is followed to the end of each tail; a heavier one while a threshold is offered."""
 CALIBRATION_S = 15.0
 """No further prompt is begun after this time."""
 DOING: dict[Stage, str] = {
@@ -146,10 +149,11 @@ class _Measurement:
 
     def _read(self, written: list[Written]) -> list[PromptTrace]:
         traces: list[PromptTrace] = []
+        heavy = self._pair.draft.num_parameters() > LIGHT * self._pair.target.num_parameters()
         for index, (prompt, answer) in enumerate(zip(self._prompts, written, strict=True)):
             self._sink.stage("draft", index, len(self._prompts))
-            decoding, stop = self._spec.decoding, self._spec.stop
-            traces.append(trace(self._pair, prompt, answer.tokens, self._spec.max_new_tokens, decoding, p=answer.p, stop=stop))
+            how = {"p": answer.p, "stop": self._spec.stop, "least": THRESHOLDS[1] if heavy else 0.0}
+            traces.append(trace(self._pair, prompt, answer.tokens, self._spec.max_new_tokens, self._spec.decoding, **how))
             self._sink.trace(index, traces[-1])
         return traces
 

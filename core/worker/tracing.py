@@ -28,7 +28,7 @@ from core.worker.processors import Lists, check_numbers, lists, prefixes
 from core.worker.reading import scores_of
 from core.worker.sampled import compare
 
-_ROWS = 16  # bounds the caches held at once while rolling out
+_ROWS = 64  # bounds the caches held at once while rolling out
 _GREEDY = Decoding()
 _NONE = LogitsProcessorList()
 
@@ -54,11 +54,13 @@ def trace(
     *,
     p: NDArray[np.float32] | None = None,
     stop: Sequence[str] = (),
+    least: float = 0.0,
 ) -> PromptTrace:
     """The trace of one prompt (1, P) with its plain answer (N,) under `budget` new tokens.
 
     p: (N,) what `run_policy(..., keep=True)` kept of a sampled answer; without it p is computed again. stop: the answer is cut
-    behind the first of these strings. Raises ModelError when a model's scores are not numbers.
+    behind the first of these strings. least: what the draft would write after a wrong token is followed while it is this sure; a heavy
+    draft's full tails take longer than its reading, and no lower threshold is offered. Raises ModelError when a model's scores are not numbers.
     """
     shown, ended = pieces(pair.tokenizer, answer), _ended(pair, answer)
     cut = tokens_until_stop(shown, stop)
@@ -66,7 +68,7 @@ def trace(
         answer, shown, ended, p = answer[:cut], shown[:cut], "stop", None if p is None else p[:cut]
     text = torch.cat([prompt, torch.from_numpy(answer).long().to(prompt.device)[None]], dim=1)  # (1, P + N)
     used = lists(pair, decoding)
-    read = _sampled(pair, used, text, prompt.shape[1], p) if decoding.sample else _greedy(pair, used, text, prompt.shape[1])
+    read = _sampled(pair, used, text, prompt.shape[1], p) if decoding.sample else _greedy(pair, used, text, prompt.shape[1], least)
     return PromptTrace(
         prompt_tokens=prompt.shape[1],
         answer=answer,
@@ -92,11 +94,11 @@ def _sampled(pair: Pair, used: Lists, text: torch.Tensor, prompt_tokens: int, p:
     return _Read(found.accept, found.confidence, found.choice, sampled=found.sampled)
 
 
-def _greedy(pair: Pair, used: Lists, text: torch.Tensor, prompt_tokens: int) -> _Read:
+def _greedy(pair: Pair, used: Lists, text: torch.Tensor, prompt_tokens: int, least: float) -> _Read:
     choice, confidence, cache = teacher_forced(pair.draft, text, prompt_tokens, used.draft)
     accept = choice == text[0, prompt_tokens:].cpu().numpy()
-    wrong = np.flatnonzero(~accept).astype(np.int32)
-    return _Read(accept.astype(np.float32), confidence, choice, tails(pair, used.draft, cache, text, prompt_tokens, wrong, choice))
+    wrong = np.flatnonzero(~accept & (confidence >= least)).astype(np.int32)
+    return _Read(accept.astype(np.float32), confidence, choice, tails(pair, used.draft, cache, text, prompt_tokens, wrong, choice, least))
 
 
 def teacher_forced(
@@ -121,8 +123,9 @@ def tails(
     prompt_tokens: int,
     wrong: NDArray[np.int32],
     choice: NDArray[np.int32],
+    least: float = 0.0,
 ) -> Tails:
-    """Roll the draft out after its `wrong` choices (M positions) in `text` (1, P + N), `_ROWS` of them at a time."""
+    """Roll the draft out after its `wrong` choices (M positions) in `text` (1, P + N), `_ROWS` of them at a time, while it is `least` sure."""
     confidence = np.full((len(wrong), LONGEST_TAIL), np.nan, np.float32)
     eos_at = np.full(len(wrong), -1, np.int16)
     open_rows = np.flatnonzero(~np.isin(choice[wrong], pair.eos_ids))
@@ -130,35 +133,46 @@ def tails(
         rows = open_rows[first : first + _ROWS]
         lengths = torch.from_numpy(prompt_tokens + wrong[rows]).long().to(pair.device)
         token = torch.from_numpy(choice[wrong[rows]]).long().to(pair.device)
-        confidence[rows], eos_at[rows] = _roll_out(pair, processors, _left_padded(cache, lengths), prefixes(text, lengths), lengths, token)
+        past, known = _left_padded(cache, lengths), prefixes(text, lengths)
+        confidence[rows], eos_at[rows] = _roll_out(pair, processors, past, known, lengths, token, least)
     return Tails(wrong, confidence, eos_at)
 
 
 def _roll_out(
-    pair: Pair, processors: LogitsProcessorList, past: DynamicCache, known: torch.Tensor, lengths: torch.Tensor, token: torch.Tensor
+    pair: Pair,
+    processors: LogitsProcessorList,
+    past: DynamicCache,
+    known: torch.Tensor,
+    lengths: torch.Tensor,
+    token: torch.Tensor,
+    least: float,
 ) -> tuple[NDArray[np.float32], NDArray[np.int16]]:
-    """Greedy continuation after `lengths` (B,) tokens of the text, `known` (B, longest), and the draft's own `token` (B,)."""
+    """Greedy continuation after `lengths` (B,) tokens of the text, `known` (B, longest), and the draft's own `token` (B,).
+
+    A row is left out once the draft is less than `least` sure, or has ended its text: what follows is NaN, as for -1 in the second array.
+    """
     widest = known.shape[1]
     mask = (torch.arange(widest, device=pair.device)[None] >= widest - lengths[:, None]).long()  # (B, widest)
     eos = torch.tensor(pair.eos_ids, dtype=torch.long, device=pair.device)
-    columns: list[torch.Tensor] = []
-    ended: list[torch.Tensor] = []
+    confidence = np.full((len(token), LONGEST_TAIL), np.nan, np.float32)
+    eos_at = np.full(len(token), -1, np.int16)
+    rows = np.arange(len(token))
     for step in range(LONGEST_TAIL):
         mask = pad(mask, (0, 1), value=1)
         known = torch.cat([known, token[:, None]], dim=1)
         output = pair.draft(input_ids=token[:, None], attention_mask=mask, position_ids=lengths[:, None] + step, cache=past, use_cache=True)
         assert output.logits is not None
         token, sure = _first_choice(processors(known, output.logits[:, -1].float()))  # pyright: ignore[reportArgumentType]
-        columns.append(sure)
-        ended.append(torch.isin(token, eos))
-    return _until_eos(torch.stack(columns, 1).cpu().numpy(), torch.stack(ended, 1).cpu().numpy())
-
-
-def _until_eos(confidence: NDArray[np.float32], is_eos: NDArray[np.bool_]) -> tuple[NDArray[np.float32], NDArray[np.int16]]:
-    """Blank what follows each row's first end of text; (B, T) both. Returns the confidences and that column, -1 without one."""
-    eos_at = np.where(is_eos.any(axis=1), is_eos.argmax(axis=1), -1).astype(np.int16)
-    after = (eos_at[:, None] >= 0) & (np.arange(confidence.shape[1]) > eos_at[:, None])
-    return np.where(after, np.float32(np.nan), confidence), eos_at
+        ended = torch.isin(token, eos)
+        confidence[rows, step] = sure.cpu().numpy()
+        eos_at[rows[ended.cpu().numpy()]] = step
+        on = torch.nonzero(~ended & (sure >= least))[:, 0]
+        if len(on) == 0:
+            break
+        if len(on) < len(rows):
+            past.batch_select_indices(on)
+            rows, token, known, mask, lengths = rows[on.cpu().numpy()], token[on], known[on], mask[on], lengths[on]
+    return confidence, eos_at
 
 
 def _left_padded(cache: DynamicCache, lengths: torch.Tensor) -> DynamicCache:
