@@ -24,8 +24,8 @@ PREFILL_TOKENS = {"cpu": 12.0, "cuda": 500.0, "mps": 100.0}
 """Prompt tokens that a pass reads in the time of a single step."""
 PASS_ROUND_STEPS, LEAST_ROUNDS, PASSES_S = 34.0, 6, 3.0
 """One round over all widths in single steps; rounds at least; and seconds that are filled up with further ones."""
-CALIBRATION = (4, 24, 6.2)
-"""Prompts, tokens of each call, and calls of a block in plain ones: four plain, three assisted at about 1.35x."""
+CALIBRATION = (3, 24, 8.0)
+"""Prompts, tokens of each call, and calls of a block in plain ones: five plain, four assisted at about 1.35x."""
 LOAD_S, LOAD_BYTES_S = 2.0, 0.7e9
 BANDWIDTH_BYTES_S = {"cpu": 10e9, "cuda": 700e9, "mps": 150e9}
 LAYER_S = {"cpu": 0.1e-3, "cuda": 0.6e-3, "mps": 0.4e-3}

@@ -114,7 +114,7 @@ def _oracle(policy: Oracle, prices: Sequence[LoopCosts], traces: Sequence[Prompt
 def _oracle_prices(costs: LoopCosts, limit: int) -> tuple[Floats, Floats]:
     """(limit+1,), (limit+1,) prices of later rounds and of the first, where not drafting is a plain step. They rise with the length."""
     later = costs.round(limit)
-    first = costs.rest(limit) + np.maximum(0, np.arange(limit + 1) - 1) * costs.draft_next
+    first = costs.rest(limit) + costs.first(limit) + np.maximum(0, np.arange(limit + 1) - 1) * costs.draft_next
     later[0], first[0] = 1.0, 0.0
     return later, first
 
@@ -129,7 +129,9 @@ def _evidence(
 ) -> Evidence:
     if isinstance(policy, Plain):
         return Evidence(policy, tuple(rounds), steps.copy(), Parts(0.0, float(steps.sum()), 0.0), None)
-    parts = [one.parts(row, drafts=isinstance(policy, Drafting)) for one, row in zip(prices, rounds, strict=True)]
+    drafts = isinstance(policy, Drafting)
+    checks = isinstance(policy, Drafting) and policy.threshold > 0
+    parts = [one.parts(row, drafts=drafts, checks=checks) for one, row in zip(prices, rounds, strict=True)]
     cost = np.array([sum(part) for part in parts])
     together = Parts(*(sum(column) for column in zip(*parts, strict=True)))
     return Evidence(policy, tuple(rounds), cost, together, _measured(run, kept, steps, policy, cost))

@@ -6,7 +6,9 @@ Everything is divided by one plain target step of the real loop, so that a drift
 v and d come from isolated passes; a plain step also holds the loop's own overhead, hence
 v(n) = 1 + (pass_n / pass_1 - 1) pass_1 / plain_step. h and e, what else a round and a drafted token
 cost, are fitted (relative least squares, not below 0) to assisted runs between plain ones (`core.calibration`). The first
-round's target pass is the prefill and its first draft pass the draft's prefill: neither is counted.
+round's target pass is the prefill and its first draft pass the draft's prefill: neither is counted, but for the k tokens that the
+first one checks beside the prompt, each at a prompt token's price. With a confidence threshold every drafted token is also compared
+with it, which is fitted to runs of the library's default. Runs that did not note what they drafted are priced without these two.
 A wider pass is never priced below a narrower one: where timings say so, both get their mean.
 Source: Draftgauge's own trials, 1-3 % median error over gamma 1..12. Not covered: batches above 1, and
 that the cache grows during an answer: each prompt has the prices of its answer's middle.
@@ -17,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.calibration import Row, fit, left_out_error, rounds_run
+from core.calibration import Row, check_cost, fit, left_out_error, rounds_run
 from core.errors import NotMeasured
 from core.policies import Drafting, Plain
 from core.rounds import Floats, Rounds
@@ -43,7 +45,8 @@ class LoopCosts:
     verify: (W+1,) v(n) for a target pass over n tokens, v(1) = 1; entry 0 is unused. draft_first: d2,
     the draft's two-token pass that begins a round; draft_next: d1, the others. round_overhead: h;
     token_overhead: e. calibration_error: relative error (one standard deviation) of predicting one
-    calibration gamma from the others; None with fewer than two. mismatched: calibration runs whose
+    calibration gamma from the others; None with fewer than two. first_token: one token more in the first round's target pass;
+    check_overhead: comparing a drafted token's confidence with a threshold. mismatched: calibration runs whose
     rounds differ from the replay, as can happen in 16-bit precision; they count with their own rounds.
     """
 
@@ -55,6 +58,8 @@ class LoopCosts:
     token_overhead: float = 0.0
     calibration_error: float | None = None
     mismatched: int = 0
+    first_token: float = 0.0
+    check_overhead: float = 0.0
 
     @property
     def c(self) -> float:
@@ -88,24 +93,36 @@ class LoopCosts:
         """(longest+1,) the price of a round with k = 0..longest drafted tokens."""
         return self.verify_up_to(longest) + self.draft_passes(longest) + self.rest(longest)
 
-    def parts(self, rounds: Rounds, *, drafts: bool = True) -> Parts:
-        """Decoding time of one prompt in plain steps; `drafts` False for prompt lookup, whose tokens cost no pass."""
+    def first(self, longest: int) -> Floats:
+        """(longest+1,) what the first round's k = 0..longest drafted tokens add to the target's prefill."""
+        return self.first_token * np.arange(longest + 1, dtype=np.float64)
+
+    def parts(self, rounds: Rounds, *, drafts: bool = True, checks: bool = False) -> Parts:
+        """Decoding time of one prompt in plain steps; `drafts` False for prompt lookup, whose tokens cost no pass.
+
+        checks: whether the policy has a confidence threshold.
+        """
         longest = len(rounds.rounds_by_drafted) - 1
         later = rounds.rounds_by_drafted - rounds.first_by_drafted
         first_next = np.maximum(0, np.arange(longest + 1) - 1) * self.draft_next
         draft = later @ self.draft_passes(longest) + rounds.first_by_drafted @ first_next
         rest = rounds.rounds_by_drafted @ (self.rest(longest) if drafts else np.full(longest + 1, self.round_overhead))
-        return Parts(float(draft) if drafts else 0.0, float(later @ self.verify_up_to(longest)), float(rest))
+        verify = later @ self.verify_up_to(longest) + rounds.first_by_drafted @ self.first(longest)
+        compared = self.check_overhead * rounds.drafted if checks else 0.0
+        return Parts(float(draft) if drafts else 0.0, float(verify), float(rest) + compared)
 
     @staticmethod
     def from_run(run: Run) -> "LoopCosts":
         """The prices of a measured run. Raises NotMeasured saying which part is missing."""
         passes = passes_of(run, median_cache(run))
         rows, mismatched = calibration_rows(run)
-        if not rows:
+        if all(row.checks for row in rows):
             raise NotMeasured("This run has no usable calibration: it was stopped before it, or its answers have one token. Measure it again.")
-        h, e = fit(rows)
-        return replace(passes, round_overhead=h, token_overhead=e, calibration_error=left_out_error(rows), mismatched=mismatched)
+        constant = [row for row in rows if not row.checks]
+        h, e = fit(constant)
+        check = check_cost([row for row in rows if row.checks], h, e)
+        error = left_out_error(constant)
+        return replace(passes, round_overhead=h, token_overhead=e, calibration_error=error, mismatched=mismatched, check_overhead=check)
 
     def by_prompt(self, run: Run) -> list["LoopCosts"]:
         """The same h and e with the passes at each traced prompt's own cache length."""
@@ -138,7 +155,17 @@ def passes_of(run: Run, cached: float) -> LoopCosts:
     step_s = plain_step(run)
     verify, draft = (_at(cached, run.passes, [_ratios(p, step_s)[part] for p in run.passes]) for part in range(2))
     one, two = rising(draft)
-    return LoopCosts(step_s, between_widths(sorted(run.passes[0].target), np.maximum(1, rising(verify))), float(two), float(one))
+    widths = between_widths(sorted(run.passes[0].target), np.maximum(1, rising(verify)))
+    return LoopCosts(step_s, widths, float(two), float(one), first_token=_first_token(run, step_s))
+
+
+def _first_token(run: Run, step_s: float) -> float:
+    """Reading one prompt token more in the target's prefill, in plain steps."""
+    plain = [g for g in run.generations if isinstance(g.policy, Plain) and g.tells_speed and g.prompt < len(run.traces)]
+    if not plain or not any(g.drafted for g in run.generations):
+        return 0.0
+    reading_s = sum(g.first_token_s - step_s for g in plain)
+    return max(0.0, reading_s / sum(run.traces[g.prompt].prompt_tokens for g in plain) / step_s)
 
 
 def median_cache(run: Run) -> float:
@@ -205,7 +232,7 @@ def calibration_rows(run: Run) -> tuple[list[Row], int]:
             rounds, same = rounds_run(g, g.policy, run.traces[g.prompt])
             mismatched += not same
             parts = passes_of(run, run.traces[g.prompt].prompt_tokens + g.tokens / 2).parts(rounds)
-            rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted))
+            rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted, g.policy.threshold > 0))
     return rows, mismatched
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from core import columns as col
-from core.policies import FixedGamma, Plain, Policy
+from core.policies import FixedGamma, Plain, Policy, TransformersDefault
 from core.replay import rounds_of
 from core.runs import Generation, ModelRef, PassTimes, Prompt, Purpose, Run, RunSpec, Sample
 from core.trace import LONGEST_TAIL, Lookup, PromptTrace, Tails
@@ -94,11 +94,11 @@ def passes(cache_tokens, factor=1.0):
     )
 
 
-def run(traces=None, *, confirmed=(), gammas=(1, 4, 12), noise=0.0, drift=0.0, seed=0):
+def run(traces=None, *, confirmed=(), gammas=(1, 4, 12), noise=0.0, drift=0.0, seed=0, default=False):
     """A run with calibration on four prompts and `confirmed` policies run on all; `drift` slows the machine down over the run."""
     traces = tuple(trace(0.7, 60, s) for s in range(10)) if traces is None else tuple(traces)
     random = np.random.default_rng(seed)
-    calls = plan(len(traces), gammas, confirmed)
+    calls = plan(len(traces), [*map(FixedGamma, gammas), *([TransformersDefault()] if default else [])], confirmed)
     made = []
     for block, (purpose, number, policies) in enumerate(calls):
         for policy in policies:
@@ -117,11 +117,11 @@ def run(traces=None, *, confirmed=(), gammas=(1, 4, 12), noise=0.0, drift=0.0, s
     )
 
 
-def plan(prompts, gammas, confirmed):
+def plan(prompts, calibrated, confirmed):
     """The blocks of a run: purpose, prompt, policies."""
     blocks: list[tuple[Purpose, int, list[Policy]]] = [("answer", n, [Plain()]) for n in range(prompts)]
     for n in range(min(4, prompts)):
-        blocks.extend(("calibration", n, [Plain(), FixedGamma(g), Plain()]) for g in gammas)
+        blocks.extend(("calibration", n, [Plain(), policy, Plain()]) for policy in calibrated)
     if confirmed:
         blocks.extend(("confirmation", n, [Plain(), *confirmed]) for n in range(prompts))
     return blocks

@@ -21,7 +21,7 @@ def test_stages_add_up_and_come_in_order():
     assert found.total_s == pytest.approx(sum(found.stages.values()))
     assert found.stages["load"] == pytest.approx(3.0)
     assert found.stages["plain"] == pytest.approx(0.010 * (2 * 40 * 3.5 + 24 * 130 / 12))
-    assert found.stages["calibrating"] == pytest.approx(4 * 6.2 * (24 + 130 / 12) * 0.010)
+    assert found.stages["calibrating"] == pytest.approx(3 * 8.0 * (24 + 130 / 12) * 0.010)
     assert found.origin == "measured"
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core.errors import DeviceError, InvalidInput, ModelError
-from core.policies import Drafting, FixedGamma, Plain
+from core.policies import Drafting, FixedGamma, Plain, TransformersDefault
 from core.runs import Prompt, RunSpec
 from core.settings import Settings
 from core.worker.environment import devices
@@ -133,8 +133,8 @@ def test_calibration_puts_each_gamma_between_two_plain_runs_of_the_same_prompt(k
     assert len(blocks) == PROMPTS
     for block in blocks.values():
         assert len({g.prompt for g in block}) == 1
-        assert [g.policy for g in block][::2] == [Plain()] * (len(CALIBRATION_GAMMAS) + 1)
-        assert [g.policy for g in block][1::2] == [FixedGamma(gamma) for gamma in CALIBRATION_GAMMAS]
+        assert [g.policy for g in block][::2] == [Plain()] * (len(CALIBRATION_GAMMAS) + 2)
+        assert [g.policy for g in block][1::2] == [*map(FixedGamma, CALIBRATION_GAMMAS), TransformersDefault()]
 
 
 def test_confirmation_runs_three_policies_per_prompt_in_turning_order(kept):

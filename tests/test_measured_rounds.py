@@ -49,7 +49,7 @@ def run(spec, sink) -> Run:
 def test_every_assisted_generation_ran_the_replayed_rounds(run):
     assisted = [g for g in run.generations if isinstance(g.policy, Drafting)]
     assert {g.purpose for g in assisted} == {"calibration", "confirmation"}
-    assert len(assisted) >= PROMPTS * (3 + 2 * 2)
+    assert len(assisted) >= PROMPTS * (4 + 2 * 2)
     for g in assisted:
         rounds = rounds_of(beginning(run.traces[g.prompt], g.budget), g.policy)
         assert tuple(r.emitted for r in rounds) == g.rounds
@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_alpha_and_rounds(run, spec):
     assert [t.accept.tolist() for t in again.traces] == [t.accept.tolist() for t in run.traces]
     first, second = ({(g.purpose, g.prompt, g.policy): g.rounds for g in one.generations} for one in (run, again))
     both = first.keys() & second.keys()
-    assert len(both) >= PROMPTS * (1 + 1 + 3 + 2)
+    assert len(both) >= PROMPTS * (1 + 1 + 4 + 2)
     assert all(first[key] == second[key] for key in both)
     assert [g.prompt for g in again.generations if g.purpose == "calibration"] == [g.prompt for g in run.generations if g.purpose == "calibration"]
     assert all(g.reused for g in again.generations if g.purpose == "answer")

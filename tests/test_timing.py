@@ -168,3 +168,40 @@ def test_a_calibration_run_is_compared_with_the_plain_runs_next_to_it():
     assert beside(block, 1) == [block[0], block[2]]
     assert beside(block, 3) == [block[2], block[4]]
     assert beside([block[1], block[3], block[1], block[4]], 0) == [block[4]]
+
+
+def with_drafted(run, first_token=0.0, check=0.0):
+    """The run as one that noted what it drafted, where more in the first pass and comparing with a threshold cost time."""
+
+    def dearer(g):
+        if g.policy == Plain():
+            return g
+        rounds = rounds_of(run.traces[g.prompt], g.policy)
+        steps = first_token * rounds[0].drafted + (check * sum(r.drafted for r in rounds) if g.policy.threshold else 0.0)
+        return g.model_copy(update={"drafted": tuple(r.drafted for r in rounds), "total_s": g.total_s + priced.STEP_S * steps})
+
+    return run.model_copy(update={"generations": tuple(dearer(g) for g in run.generations)})
+
+
+def test_tokens_checked_beside_the_prompt_cost_what_prompt_tokens_do():
+    """A prompt of 100 tokens takes 3 plain steps, one of which is the step itself."""
+    costs = LoopCosts.from_run(with_drafted(priced.run(), first_token=0.02))
+    assert costs.first_token == pytest.approx(0.02)
+    assert (costs.round_overhead, costs.token_overhead) == pytest.approx((priced.H, priced.E))
+    one = priced.trace(0.7, 60, 0)
+    extra = sum(costs.parts(replay_prompt(one, FixedGamma(5)))) - priced.decode_steps(one, FixedGamma(5))
+    assert extra == pytest.approx(0.02 * 5)
+
+
+def test_comparing_with_a_threshold_is_priced_from_runs_that_did():
+    run = with_drafted(priced.run(gammas=(1, 4, 12), default=True), first_token=0.02, check=0.07)
+    costs = LoopCosts.from_run(run)
+    assert costs.check_overhead == pytest.approx(0.07)
+    assert (costs.round_overhead, costs.token_overhead) == pytest.approx((priced.H, priced.E))
+    rounds = replay_prompt(run.traces[0], TransformersDefault())
+    assert sum(costs.parts(rounds, checks=True)) - sum(costs.parts(rounds)) == pytest.approx(0.07 * rounds.drafted)
+
+
+def test_runs_that_did_not_note_what_they_drafted_are_priced_as_before():
+    costs = LoopCosts.from_run(priced.run())
+    assert (costs.first_token, costs.check_overhead) == (0.0, 0.0)

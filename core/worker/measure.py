@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import torch
 
 from core.errors import DeviceError, InvalidInput, ModelError
-from core.policies import FixedGamma, Plain, Policy
+from core.policies import FixedGamma, Plain, Policy, TransformersDefault
 from core.predict import THRESHOLDS
 from core.runs import Environment, Generation, RunSpec, Stage
 from core.settings import Settings
@@ -40,7 +40,7 @@ from core.worker.timing import WIDEST, Quiet, pass_times, prefill_seconds
 from core.worker.tracing import trace
 
 CALIBRATION_GAMMAS = (1, 4, 12)
-CALIBRATION_PROMPTS = 4
+CALIBRATION_PROMPTS = 3
 CALIBRATION_TOKENS = 24
 LIGHT = 0.1
 """A draft up to this share of the target's parameters is followed to the end of each tail; a heavier one while a threshold is offered."""
@@ -168,11 +168,11 @@ class _Measurement:
         self._sink.passes(pass_times(self._pair, lists(self._pair, self._spec.decoding), text, cache_tokens, self._quiet))
 
     def _calibrate(self, calls: Calls, budgets: list[int]) -> None:
-        """Each gamma between two plain runs. Where this takes long fewer prompts have to do, two at least."""
+        """Each gamma, and the library's default for what a threshold costs, between two plain runs. Where this takes long two prompts do."""
         chosen = spread([prompt.label for prompt in self._spec.prompts], CALIBRATION_PROMPTS, self._spec.seed)
         policies: list[Policy] = [Plain()]
-        for gamma in CALIBRATION_GAMMAS:
-            policies += [FixedGamma(gamma), Plain()]
+        for policy in (*map(FixedGamma, CALIBRATION_GAMMAS), TransformersDefault()):
+            policies += [policy, Plain()]
         began_s = time.monotonic()
         for done, index in enumerate(chosen):
             if done >= 2 and time.monotonic() - began_s > CALIBRATION_S:
