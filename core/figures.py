@@ -20,6 +20,8 @@ Floats = NDArray[np.floating[Any]]
 Known = Literal["confirmed", "replayed", "estimate"]
 
 DASHED = "6px,4px"
+WIDEST = 2.0
+"""Intervals are drawn up to so many times the largest speedup."""
 GAMMA_TICKS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20)
 
 
@@ -259,7 +261,11 @@ def ranges(palette: Palette, title: str, subtitle: str, rows: Sequence[Range]) -
         number = {"text": f"<b>{row.speedup:.2f}x</b>", "showarrow": False, "font": {"size": 13.5, "color": palette.ink}}
         fig.add_annotation(x=1, xref="paper", y=row.name, xanchor="left", xshift=10, **number)
     break_even(fig, palette, vertical=True)
-    spread = max(row.high for row in rows) - min(row.low for row in rows)
+    low, high, most = min(row.low for row in rows), max(row.high for row in rows), WIDEST * max(1.0, *(row.speedup for row in rows))
+    if high > most:  # an interval that says nothing would squeeze all the others, and fill the axis with ticks
+        high = most
+        fig.update_xaxes(range=[min(low, 1.0) - 0.05 * most, most])
+    spread = high - low
     fig.update_layout(margin_r=60)
     fig.update_yaxes(autorange="reversed", showgrid=True, tickfont={"size": 13, "color": palette.ink})
     step = next((step for step, most in ((0.1, 0.25), (0.2, 0.6), (0.5, 2.5)) if spread < most), 1.0)

@@ -109,6 +109,15 @@ def test_ranking_draws_confirmed_as_diamond_and_replayed_as_dot():
     assert "<b>1.30x</b>" in [annotation.text for annotation in layout(fig).annotations]
 
 
+def test_an_interval_that_says_nothing_does_not_squeeze_the_others():
+    rows = [figures.Range("a", 1.3, 1.2, 1.5, "confirmed"), figures.Range("b", 1.1, 0.001, 1000.0, "replayed")]
+    axis = layout(figures.ranges(LIGHT, "Ranking", "x", rows)).xaxis
+    assert axis.range[1] == pytest.approx(2.6)
+    assert (axis.range[1] - axis.range[0]) / axis.dtick < 10
+    usual = layout(figures.ranges(LIGHT, "Ranking", "x", rows[:1])).xaxis
+    assert usual.range is None
+
+
 def test_landscape_agrees_with_the_formula_cell_by_cell():
     land = landscape.landscape()
     best = theory.best_gamma(land.alpha[:, None], land.c[None, :])

@@ -14,7 +14,8 @@ from core.store import Store
 from core.ui import group_rank, more_prompts, numbers
 from tests import jobs, synthetic
 from tests.apps import button, ok, open_page, texts
-from tests.benches import under_way
+from tests.benches import ended, under_way
+from tests.test_page_states import check_no_markup
 
 ID = "0123456789ab"
 DRAFTS = {"cheap_draft": (0.1, 4), "middling_draft": (0.3, 2), "dear_draft": (0.8, 1)}
@@ -56,6 +57,19 @@ def test_the_page_has_one_ranking_and_a_way_to_each_run(store: Store):
     button(app, "Choose gamma")
     links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
     assert [links[f"**{draft.replace('_', chr(92) + '_')}**"] for draft in ids] == [f"run={run_id}" for run_id in ids.values()]
+
+
+def test_drafts_of_one_name_are_told_apart_and_names_stay_text(store: Store):
+    for at, draft in enumerate(("cheap_draft", "middling_draft")):
+        run = run_of(draft)
+        named = run.spec.draft.model_copy(update={"source": "hub", "name": "<b>x</b>", "path": f"org{at}/x"})
+        synthetic.keep(store, run.model_copy(update={"spec": run.spec.model_copy(update={"draft": named})}))
+    app = open_page("measure", group=ID)
+    assert list(ranking_table(app)["Draft"])[:2] == ["org0/x", "org1/x"]
+    [chart] = [chart.proto for chart in app.get("plotly_chart")]
+    assert "org0/x 2.12x, org1/x 1.44x" in chart.alt
+    assert "<b>x</b>" not in chart.spec
+    check_no_markup(app)
 
 
 def test_where_all_lose_it_is_left_off(store: Store):
@@ -140,7 +154,8 @@ def test_progress_of_all_is_shown_and_all_can_be_cancelled(store: Store, cold_be
     assert "The target's answers are written once" in texts(app)
     button(app, "Cancel all").click()
     ok(app.run())
-    assert store.status(waiting) == "cancelled"
+    assert ended(store, running).status == ended(store, waiting).status == "cancelled"
+    assert store.get(waiting).started is None
     assert store.status(done) == "done"
 
 

@@ -30,7 +30,7 @@ def _watch(ids: Sequence[str]) -> None:
     for run in runs:
         _line(run, bench.position(run.id) if run.status == "queued" else None)
     if st.button("Cancel all", icon=":material/stop_circle:", key="cancel_group", help="What was measured so far is kept."):
-        for run in waiting:
+        for run in reversed(waiting):  # the last first, so that none begins when the one before it ends
             bench.cancel(run.id)
     look.note("The target's answers are written once, for the first draft; the others reuse them. You can close this page; the runs go on.")
 

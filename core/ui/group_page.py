@@ -8,18 +8,23 @@ from core.ui import decoding_box, group_live, group_rank, look, more_prompts, nu
 from core.ui.desk import ALIVE, desk, forget_run, submit
 from core.ui.frame import page_path
 
-PARAMETER, _KEPT = "group", "_group"
+PARAMETER, RUN, _KEPT = "group", "run", "_group"
 
 
 def group_id() -> str | None:
-    """The group that the page is about: from the address, else the one last looked at unless a run is asked for; written back to the address."""
-    if "run" in st.query_params:
-        st.session_state.pop(_KEPT, None)
+    """The group that the page is about: from the address, else the one last looked at unless a run is asked for; written back to the address.
+
+    A link from one result to another stays on this page, and then the browser's address must be told.
+    """
+    if RUN in st.query_params:
+        if st.session_state.pop(_KEPT, None):
+            st.query_params[RUN] = st.query_params[RUN]
+        return None
     chosen = st.query_params.get(PARAMETER) or st.session_state.get(_KEPT)
     if chosen:
+        new = st.session_state.get(_KEPT) != chosen or st.session_state.pop("_run", None) is not None
         st.session_state[_KEPT] = chosen
-        st.session_state.pop("_run", None)
-        if st.query_params.get(PARAMETER) != chosen:
+        if new or PARAMETER not in st.query_params:
             st.query_params[PARAMETER] = chosen
     return chosen
 

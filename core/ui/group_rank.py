@@ -1,10 +1,12 @@
 """The ranking of drafts that were measured together: one sentence, one chart, one table, and the way to each draft's own result."""
 
 from collections.abc import Sequence
+from html import escape
 
 import pandas as pd
 import streamlit as st
 
+from core.address import address
 from core.analysis import Analysis, sentence_case
 from core.errors import NotMeasured
 from core.figures import Range, ranges
@@ -89,6 +91,12 @@ def name(each: Contender) -> str:
     return look.plain(each.name)
 
 
+def _unique(ranking: Ranking) -> list[str]:
+    """The name of every row; drafts that share theirs are told apart by their addresses."""
+    names = [each.name for each in ranking.contenders]
+    return [address(each.draft) if each.draft and names.count(own) > 1 else own for own, each in zip(names, ranking.contenders, strict=True)]
+
+
 def _with_setting(each: Contender) -> str:
     """A contender at its best setting, as a person would say it."""
     policy = each.policy
@@ -102,18 +110,19 @@ def _with_setting(each: Contender) -> str:
 
 
 def _chart(ranking: Ranking) -> None:
-    rows = [_range(each) for each in ranking.contenders]
+    rows = [_range(escape(own), each) for own, each in zip(_unique(ranking), ranking.contenders, strict=True)]
     fig = ranges(look.palette(), "Drafts by speedup", "diamond: confirmed; dot: replayed; bar: 95 % on these prompts", rows)
-    look.show(fig, "group_ranking", "Drafts by speedup: " + ", ".join(f"{row.name} {row.speedup:.2f}x" for row in rows) + ".")
+    said = ", ".join(f"{own} {row.speedup:.2f}x" for own, row in zip(_unique(ranking), rows, strict=True))
+    look.show(fig, "group_ranking", f"Drafts by speedup: {said}.")
 
 
-def _range(each: Contender) -> Range:
+def _range(own: str, each: Contender) -> Range:
     low, high = each.on_these_prompts or (each.speedup, each.speedup)
-    return Range(each.name, each.speedup, low, high, "confirmed" if each.confirmed else "replayed")
+    return Range(own, each.speedup, low, high, "confirmed" if each.confirmed else "replayed")
 
 
 def _table(ranking: Ranking, best: Contender) -> None:
-    table = pd.DataFrame([_cells(each) for each in ranking.contenders])
+    table = pd.DataFrame([_cells(own, each) for own, each in zip(_unique(ranking), ranking.contenders, strict=True)])
     answer = "plain" if best.verdict == "leave_off" else best.kind
     marked = next(at for at, each in enumerate(ranking.contenders) if each is best or each.kind == answer == "plain")
     shown = table if best.verdict == "undecided" else look.mark_row(table, marked)
@@ -127,19 +136,19 @@ def _table(ranking: Ranking, best: Contender) -> None:
             st.markdown(f"**{name(each)}**. {look.plain(' '.join(sentence_case(reason) for reason in each.reasons).replace('+-', '±'))}")
 
 
-def _cells(each: Contender) -> dict[str, object]:
+def _cells(own: str, each: Contender) -> dict[str, object]:
     seen = desk.analysis(desk.load(each.run_id)) if each.kind == "draft" else None
-    own = seen if isinstance(seen, Analysis) else None
+    found = seen if isinstance(seen, Analysis) else None
     return {
-        "Draft": each.name,
+        "Draft": own,
         "Setting": "" if each.kind == "plain" else describe(each.policy),
         "Speedup": each.speedup,
         "These prompts": numbers.interval(each.on_these_prompts),
         "Traffic": numbers.interval(each.for_traffic),
         "Beside the fastest": each.against_best,
         "Paired interval": numbers.interval(each.between),
-        "alpha": own.alpha.value if own else None,
-        "c": own.costs.c if own else None,
+        "alpha": found.alpha.value if found else None,
+        "c": found.costs.c if found else None,
         "Known by": "reference" if each.kind == "plain" else "confirmed" if each.confirmed else "replayed",
     }
 
