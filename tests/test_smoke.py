@@ -171,8 +171,8 @@ def test_the_page_of_a_smoke_test_says_the_result_and_leads_to_the_measurement(s
     assert [button.label for button in app.button] == ["Measure this pair", "New measurement"]
     form = ok(app.button[0].click().run())
     assert form.title[0].value == "Measure a pair"
-    assert form.selectbox(key="target").value == "demo:target"
-    assert form.multiselect(key="draft").value == ["demo:draft"]
+    assert form.selectbox(key="picked_target").value == "demo:target"
+    assert form.multiselect(key="picked_drafts").value == ["demo:draft"]
 
 
 @pytest.mark.usefixtures("app_site")

@@ -61,7 +61,7 @@ def test_what_if_link_survives_a_reload(page: Page, site: Site):
 
 def test_pasted_prompts_survive_a_page_change_and_a_reload(page: Page, site: Site):
     visit(page, f"{site.url}/measure")
-    page.get_by_text("Pasted text").click()
+    page.get_by_text("Your prompts").click()
     area = page.get_by_role("textbox", name="Prompts")
     area.fill("$x$ <b>one</b>\ntwo")
     area.blur()
