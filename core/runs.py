@@ -84,7 +84,7 @@ class RunSpec(Record):
     chat_template: bool = False
     stop: tuple[str, ...] = ()
     group: str = ""
-    confirm_s: float = Field(default=45.0, ge=0, le=86_400, allow_inf_nan=False)
+    confirm_s: float = Field(default=55.0, ge=0, le=86_400, allow_inf_nan=False)
 
 
 class DeviceInfo(Record):

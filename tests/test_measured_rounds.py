@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_alpha_and_rounds(run, spec):
     assert [t.accept.tolist() for t in again.traces] == [t.accept.tolist() for t in run.traces]
     first, second = ({(g.purpose, g.prompt, g.policy): g.rounds for g in one.generations} for one in (run, again))
     both = first.keys() & second.keys()
-    assert len(both) >= PROMPTS * (1 + 1 + 4 + 2)
+    assert len(both) >= PROMPTS * (1 + 5 + 1)
     assert all(first[key] == second[key] for key in both)
     assert [g.prompt for g in again.generations if g.purpose == "calibration"] == [g.prompt for g in run.generations if g.purpose == "calibration"]
     assert all(g.reused for g in again.generations if g.purpose == "answer")
