@@ -7,6 +7,8 @@ target or a draft here at all; the rest may then be missing.
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from core.runs import ModelRef, Record
 
 
@@ -18,7 +20,7 @@ class Weights(Record):
 
     bytes: int
     parameters: int | None
-    bytes_by_dtype: dict[str, int] = {}
+    bytes_by_dtype: dict[str, int] = Field(default_factory=dict)
     quantisation: str = ""
     origin: Literal["headers", "sizes"] = "headers"
 
@@ -36,8 +38,8 @@ class ModelInfo(Record):
     cached: bool = False
     refusal: str = ""
     warnings: tuple[str, ...] = ()
-    config: dict[str, Any] = {}
-    generation_config: dict[str, Any] = {}
+    config: dict[str, Any] = Field(default_factory=dict)
+    generation_config: dict[str, Any] = Field(default_factory=dict)
     weights: Weights | None = None
     vocabulary: str = ""
     vocabulary_problem: str = ""
