@@ -1,7 +1,8 @@
 """Which settings are worth a real run, from what a run has measured so far; and when their real runs suffice.
 
 The recommended setting (`core.recommend`, of all fixed lengths and of limits with confidence thresholds), the best of the other kind
-as runner-up, and prompt lookup where it is predicted within `NEAR` of the best. Speedups are ratios to plain decoding.
+as runner-up, the library's own default, because it is what one gets without a choice, and prompt lookup where it is predicted within `NEAR`
+of the best. So the best fixed length is always among them. Speedups are ratios to plain decoding.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +37,7 @@ def finalists(run: Run) -> tuple[list[Policy], float]:
     speedups = dict(zip(table[col.POLICY], table[col.SPEEDUP], strict=True))
     best = decide(_where(table, lambda policy: isinstance(policy, Drafting))).policy
     other = decide(_where(table, lambda policy: isinstance(policy, Drafting) and _adapts(policy) != _adapts(best))).policy
-    chosen = [best, other]
+    chosen = list(dict.fromkeys([best, other, TransformersDefault()]))
     lookups = [policy for policy in speedups if isinstance(policy, PromptLookup)]
     nearest = max(lookups, key=lambda policy: speedups[policy], default=None)
     if nearest is not None and speedups[nearest] >= NEAR * speedups[best]:

@@ -22,6 +22,8 @@ TIMED: frozenset[Stage] = frozenset({"plain", "draft", "timing", "calibrating", 
 Purpose = Literal["answer", "calibration", "confirmation", "smoke"]
 Extent = Literal["full", "smoke"]
 Dtype = Literal["float32", "bfloat16", "float16"]
+CONFIRM_S = 60.0
+"""Long enough for three settings on the bundled prompts on two cores."""
 Label = Annotated[str, Field(max_length=60)]
 AnyPolicy = Annotated[Policy, Field(discriminator="kind")]
 
@@ -84,7 +86,7 @@ class RunSpec(Record):
     chat_template: bool = False
     stop: tuple[str, ...] = ()
     group: str = ""
-    confirm_s: float = Field(default=55.0, ge=0, le=86_400, allow_inf_nan=False)
+    confirm_s: float = Field(default=CONFIRM_S, ge=0, le=86_400, allow_inf_nan=False)
 
 
 class DeviceInfo(Record):

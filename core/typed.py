@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from core.bench import MOST_NEW_TOKENS
 from core.decoding import Decoding
+from core.runs import CONFIRM_S
 
 MOST_STOPS, LONGEST_STOP = 16, 200
 MOST_SEED = 2**53 - 1
@@ -32,7 +33,7 @@ class Typed:
     stop: str = ""
     max_new_tokens: int = 40
     seed: int = 0
-    confirm_s: float = 45.0
+    confirm_s: float = CONFIRM_S
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -22,6 +22,14 @@ def test_the_recommended_setting_comes_first_and_then_the_best_of_the_other_kind
     assert share == pytest.approx(sum(1 / speedups[policy] for policy in chosen))
 
 
+def test_the_best_fixed_length_and_the_library_s_default_are_always_run():
+    for run in (priced.run(), synthetic.run(), synthetic.run(alpha=0.95)):
+        chosen = finalists(run)[0]
+        assert TransformersDefault() in chosen
+        assert sum(isinstance(policy, Drafting) and policy.threshold == 0 and policy.schedule == "constant" for policy in chosen) == 1
+        assert len(set(chosen)) == len(chosen)
+
+
 def test_what_was_confirmed_before_does_not_sway_the_choice():
     assert finalists(priced.run(confirmed=(FixedGamma(20),), noise=0.0))[0] == finalists(priced.run())[0]
 
