@@ -13,6 +13,7 @@ from core import demo
 from core.planner import Planner, Waiting
 from core.policies import FixedGamma, Plain, Policy
 from core.runs import DeviceInfo, Generation, Run, RunSpec
+from core.script import script
 from core.settings import Settings
 from core.store import Store
 from core.ui import desk, pair_device, pair_pick, pair_smoke, pair_why
@@ -168,6 +169,15 @@ def test_a_refused_pair_cannot_be_measured_and_says_why(planner: Planner):
     assert next(button for button in app.button if button.label == "Measure").disabled
     assert "Refused: the sizes are equal but the ids stand for other tokens" in shown
     assert not [chart for chart in app.get("plotly_chart") if "expected" in str(chart.proto)]
+
+
+def test_a_pair_that_fits_has_its_whole_script_and_one_that_does_not_has_none(planner: Planner):
+    fitting, refused = (
+        [block.value for block in open_pair(planner, "demo:target", draft).code if "import AutoModelForCausalLM" in block.value]
+        for draft in ("demo:draft", REFUSED)
+    )
+    assert fitting == [script(demo.TARGET, demo.DRAFT, 4)]
+    assert refused == []
 
 
 def test_a_padded_pair_is_told_its_engines(planner: Planner):

@@ -5,10 +5,12 @@ import streamlit as st
 
 from core.candidates import Candidate, Model, View
 from core.engines import EngineRow, engines
+from core.script import script
 from core.ui import look
 from core.vocab import VocabVerdict
 
 KEY = "engines_for"
+SCRIPT_GAMMA = 4
 
 
 def show(view: View) -> Candidate | None:
@@ -27,6 +29,7 @@ def show(view: View) -> Candidate | None:
         with folded:
             for row in rows:
                 _details(row, native=draft.fits)
+            _whole_script(view.target, draft)
     return draft
 
 
@@ -59,6 +62,14 @@ def verdict(row: EngineRow, *, native: bool) -> str:
     if not row.advised:
         return f":gray[:material/remove: {row.answer}, not needed]" if native else f":orange[:material/warning: {row.answer}, not advised]"
     return f":green[:material/check: {row.answer}]"
+
+
+def _whole_script(target: Model, draft: Candidate) -> None:
+    """To be copied and run, where the pair runs as it is and Transformers reads both models by their names alone."""
+    refs = [model.usable.ref for model in (target, draft.model) if model.usable and model.usable.ref.source != "gguf"]
+    if draft.fits and len(refs) == 2:
+        st.markdown(f"**A script to run as it is, with {SCRIPT_GAMMA} drafts at a time until you have measured**")
+        st.code(script(*refs, SCRIPT_GAMMA), language="python")
 
 
 def _details(row: EngineRow, *, native: bool) -> None:
