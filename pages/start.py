@@ -25,7 +25,7 @@ measure, show, explore = (column.container(border=True, height="stretch") for co
 with measure:
     st.markdown("**Measure a pair**")
     st.markdown("Two small trained models and their prompts come along. Paste your own prompts on the next page.")
-    look.note("About a minute and a half on two CPU cores, no download")
+    look.note("Less than two minutes on two CPU cores, no download")
     if st.button("Measure the demo pair", type="primary", icon=":material/timer:"):
         submit(RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts()))
     st.page_link(page_path("pair"), label="Choose your own models", icon=":material/join_inner:")

@@ -176,7 +176,7 @@ def test_a_pair_that_fits_has_its_whole_script_and_one_that_does_not_has_none(pl
         [block.value for block in open_pair(planner, "demo:target", draft).code if "import AutoModelForCausalLM" in block.value]
         for draft in ("demo:draft", REFUSED)
     )
-    assert fitting == [script(demo.TARGET, demo.DRAFT, 4)]
+    assert fitting == [script(demo.TARGET, demo.DRAFT, 4).strip()]
     assert refused == []
 
 

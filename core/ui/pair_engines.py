@@ -66,10 +66,11 @@ def verdict(row: EngineRow, *, native: bool) -> str:
 
 def _whole_script(target: Model, draft: Candidate) -> None:
     """To be copied and run, where the pair runs as it is and Transformers reads both models by their names alone."""
-    refs = [model.usable.ref for model in (target, draft.model) if model.usable and model.usable.ref.source != "gguf"]
-    if draft.fits and len(refs) == 2:
-        st.markdown(f"**A script to run as it is, with {SCRIPT_GAMMA} drafts at a time until you have measured**")
-        st.code(script(*refs, SCRIPT_GAMMA), language="python")
+    own, other = target.usable, draft.model.usable
+    if not draft.fits or own is None or other is None or "gguf" in (own.ref.source, other.ref.source):
+        return
+    st.markdown(f"**A script to run as it is, with {SCRIPT_GAMMA} drafts at a time until you have measured**")
+    st.code(script(own.ref, other.ref, SCRIPT_GAMMA), language="python")
 
 
 def _details(row: EngineRow, *, native: bool) -> None:
