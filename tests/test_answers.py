@@ -15,8 +15,9 @@ from core.worker.answers import Answers
 from core.worker.batch import write
 from core.worker.generate import run_policy
 from core.worker.inputs import encode_prompts
-from core.worker.models import Place, load_pair
+from core.worker.models import Place
 from tests.models import spec_of, write_pair
+from tests.pairs import load_pair
 
 TOKENS = 24
 GREEDY, SAMPLED = Decoding(), Decoding(sample=True, temperature=0.8, top_p=0.9)

@@ -16,8 +16,9 @@ from core.runs import RunSpec
 from core.trace import repeated_share
 from core.worker.generate import run_policy
 from core.worker.inputs import encode_prompts
-from core.worker.models import Pair, greedy_config, load_pair
+from core.worker.models import Pair, greedy_config
 from core.worker.tracing import teacher_forced, trace
+from tests.pairs import load_pair
 from tests.test_library_rounds import Recorded, assert_drafting, assert_same, with_eos
 
 SPEC = RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts())

@@ -6,16 +6,16 @@ import torch
 from core.errors import InvalidInput
 from core.policies import FixedGamma, Heuristic, Oracle, Plain, PromptLookup, TransformersDefault
 from core.worker.generate import RoundClock, draft_settings, run_policy, timed_generate
-from core.worker.models import Pair, load_pair
-from tests.models import TEXTS, make_forgetful, spec_of, write_pair
+from core.worker.models import Pair
+from tests.models import TEXTS, make_forgetful
+from tests.pairs import small_pair
 
 BUDGET = 16
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory) -> Pair:
-    torch.set_num_threads(1)
-    return load_pair(spec_of(write_pair(tmp_path_factory.mktemp("pair"))))
+    return small_pair(tmp_path_factory.mktemp("pair"))
 
 
 @pytest.fixture(scope="module")

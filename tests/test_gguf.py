@@ -15,7 +15,8 @@ from core.settings import Settings
 from core.worker.generate import run_policy
 from core.worker.inputs import encode_prompts
 from core.worker.measure import measure
-from core.worker.models import Garage, load_pair
+from core.worker.models import Garage
+from tests.pairs import load_pair
 from tests.smollm2 import FILE, package_folder, write_pair
 from tests.test_measure import Kept
 

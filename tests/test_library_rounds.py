@@ -16,9 +16,10 @@ from core.policies import Confidence, Drafting, FixedGamma, Heuristic, Plain, Pr
 from core.replay import carried_limit, rounds_of
 from core.trace import PromptTrace
 from core.worker.generate import Timed, draft_settings, run_policy, timed_generate
-from core.worker.models import Pair, greedy_config, load_pair
+from core.worker.models import Pair, greedy_config
 from core.worker.tracing import trace
 from tests.models import TEXTS, make_forgetful, spec_of, write_pair
+from tests.pairs import load_pair
 
 BUDGET = 48
 DRAFTING = [

@@ -18,10 +18,10 @@ from core.timing import calibration_rows
 from core.worker import calls
 from core.worker import measure as measuring
 from core.worker.measure import measure
-from core.worker.models import load_pair
 from core.worker.precision import differences
 from core.worker.recorder import Recorder
 from tests.models import spec_of, write_pair
+from tests.pairs import load_pair
 from tests.test_measure import Kept
 
 ONCE = Settings(threads=1)

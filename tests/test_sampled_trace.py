@@ -20,10 +20,11 @@ from core.policies import FixedGamma, Plain
 from core.predict import THRESHOLDS
 from core.worker import reading
 from core.worker.generate import Timed, run_policy
-from core.worker.models import Pair, greedy_config, load_pair
+from core.worker.models import Pair, greedy_config
 from core.worker.processors import lists, name_of
 from core.worker.tracing import trace
-from tests.models import TEXTS, spec_of, tokenizer_of, write_pair
+from tests.models import TEXTS, tokenizer_of
+from tests.pairs import small_pair
 from tests.test_replay_sampling import chi_square_tail, sampled_of
 
 BUDGET = 24
@@ -38,8 +39,7 @@ DECODINGS = {
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory) -> Pair:
-    torch.set_num_threads(1)
-    return load_pair(spec_of(write_pair(tmp_path_factory.mktemp("pair"))))
+    return small_pair(tmp_path_factory.mktemp("pair"))
 
 
 @pytest.fixture(scope="module")

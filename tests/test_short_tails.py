@@ -7,9 +7,9 @@ import torch
 from core.policies import Confidence, FixedGamma, Plain
 from core.replay import replay_prompt
 from core.worker.generate import run_policy
-from core.worker.models import load_pair
 from core.worker.tracing import trace
 from tests.models import spec_of, write_pair
+from tests.pairs import load_pair
 
 LEAST = 0.3
 

@@ -11,8 +11,8 @@ from core.policies import Confidence, Drafting, FixedGamma, Heuristic, Plain, Pr
 from core.replay import rounds_of
 from core.runs import RunSpec
 from core.worker.generate import run_policy
-from core.worker.models import load_pair
 from core.worker.tracing import trace
+from tests.pairs import load_pair
 from tests.smollm2 import package_folder, write_pair
 from tests.test_library_rounds import Recorded, assert_drafting, assert_same
 

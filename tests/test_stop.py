@@ -15,9 +15,10 @@ from core.stop import tokens_until_stop
 from core.trace import PromptTrace
 from core.walk import walk_constant
 from core.worker.generate import run_policy
-from core.worker.models import Pair, load_pair
+from core.worker.models import Pair
 from core.worker.tracing import trace
 from tests.models import TEXTS, spec_of, write_pair
+from tests.pairs import load_pair
 from tests.test_replay_sampling import sampled_of
 from tests.test_sampled_trace import kept_by
 

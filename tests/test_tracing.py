@@ -10,17 +10,17 @@ from core.policies import Plain
 from core.trace import LONGEST_TAIL, PromptTrace, Tails
 from core.worker import reading, tracing
 from core.worker.generate import run_policy
-from core.worker.models import Pair, load_pair
+from core.worker.models import Pair
 from core.worker.tracing import pieces, trace
-from tests.models import TEXTS, spec_of, write_pair
+from tests.models import TEXTS
+from tests.pairs import small_pair
 
 BUDGET = 20
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory) -> Pair:
-    torch.set_num_threads(1)
-    return load_pair(spec_of(write_pair(tmp_path_factory.mktemp("pair"))))
+    return small_pair(tmp_path_factory.mktemp("pair"))
 
 
 @pytest.fixture(scope="module")

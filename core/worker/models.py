@@ -107,11 +107,6 @@ class Garage:
             torch.cuda.empty_cache()
 
 
-def load_pair(spec: RunSpec) -> Pair:
-    """Load both models and the target's tokenizer. Raises ModelError."""
-    return _load(spec, *places(spec, _not_told))
-
-
 def _load(spec: RunSpec, target_place: Place, draft_place: Place) -> Pair:
     device = torch.device(spec.device)
     tokenizer = _load_tokenizer(spec.target, target_place)
