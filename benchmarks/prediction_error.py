@@ -17,7 +17,7 @@ from core.predict import predict
 from core.runs import Generation, Run, RunSpec
 from core.worker.generate import run_policy
 from core.worker.inputs import encode_prompts
-from core.worker.models import load_pair
+from core.worker.models import Garage
 from tools.make_example import measured
 
 GAMMAS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
@@ -41,7 +41,7 @@ def main() -> None:
 
 def with_runs(run: Run, policies: list[Policy]) -> Run:
     """The run with a confirmation of every policy on every prompt in place of its own."""
-    pair = load_pair(run.spec)
+    pair = Garage().get(run.spec)
     kept = [g for g in run.generations if g.purpose != "confirmation"]
     block = max(g.block for g in kept) + 1
     for index, prompt in enumerate(encode_prompts(pair, run.spec)):
