@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from core.runs import ModelRef, Record
+from core.record import Record
+from core.runs import ModelRef
 
 
 class Weights(Record):

@@ -13,7 +13,8 @@ from core.errors import StoreError
 from core.prompt_files import Choice
 from core.prompt_rows import Row
 from core.prompts import LONGEST_LABEL, Reading
-from core.runs import Prompt, Record
+from core.record import Record
+from core.runs import Prompt
 
 MARK = "draftgauge prompts 1\n"
 INCLUDE, LABEL = "Include", "Label"

@@ -18,7 +18,7 @@ from core import prompt_text
 from core.errors import InvalidInput, StoreError
 from core.prompt_text import FIELDS
 from core.prompts import Found, Reading, Shape, collect
-from core.runs import Record
+from core.record import Record
 from core.settings import Settings
 
 KINDS = ("txt", "jsonl", "json", "csv")

@@ -12,7 +12,8 @@ from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from core.errors import InvalidInput
-from core.runs import Message, Prompt, Record
+from core.record import Record
+from core.runs import Message, Prompt
 
 MOST_PROMPTS = 500
 MOST_BYTES = 1_000_000

@@ -13,25 +13,20 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from core.decoding import Decoding
 from core.policies import Policy
+from core.record import Imported, Record, Step, Summary
 from core.trace import PromptTrace
 
 Status = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
-Stage = Literal["queued", "download", "load", "smoke", "plain", "draft", "timing", "calibrating", "confirming", "done"]
-TIMED: frozenset[Stage] = frozenset({"plain", "draft", "timing", "calibrating", "confirming"})
+Stage = Literal["queued", "download", "load", "smoke", "plain", "draft", "timing", "calibrating", "confirming", "writing", "done"]
+TIMED: frozenset[Stage] = frozenset({"plain", "draft", "timing", "calibrating", "confirming", "writing"})
 """Stages during which the machine should be left alone; the draft's reading is not timed, but timing follows within seconds."""
-Purpose = Literal["answer", "calibration", "confirmation", "smoke"]
-Extent = Literal["full", "smoke"]
+Purpose = Literal["answer", "calibration", "confirmation", "smoke", "side_by_side"]
+Extent = Literal["full", "smoke", "side_by_side"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 CONFIRM_S = 60.0
 """Long enough for three settings on the bundled prompts on two cores."""
 Label = Annotated[str, Field(max_length=60)]
 AnyPolicy = Annotated[Policy, Field(discriminator="kind")]
-
-
-class Record(BaseModel):
-    """Frozen, and strict about unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Message(Record):
@@ -65,10 +60,23 @@ class ModelRef(Record):
     revision: str = ""
 
 
+class Lane(Record):
+    """One column of a side-by-side run: a policy, with the run's draft unless another one is named.
+
+    ensemble_weight: Transformers' `assistant_ensemble_weight`, which lets the draft change the text: lossy. None: the target alone decides.
+    """
+
+    policy: AnyPolicy
+    draft: ModelRef | None = None
+    ensemble_weight: float | None = Field(default=None, gt=0, lt=1)
+
+
 class RunSpec(Record):
     """What to measure. Everything that changes a result is in here.
 
-    extent: full = a measurement; smoke = only whether the pair runs at all, in eight tokens of the first prompt (`core.smoke`).
+    extent: full = a measurement; smoke = only whether the pair runs at all, in eight tokens of the first prompt (`core.smoke`);
+    side_by_side = the first prompt written once by each of `lanes` (plain decoding first), one after the other in `order`,
+    every round recorded; reference = id of the measurement whose costs predict it, "" for none.
     chat_template: each prompt is a user's turn, put into the target's own template. stop: strings at which the service ends
     an answer; the recorded answers are cut there. group: runs with the same group are drafts for one target and its same answers.
     confirm_s: seconds that the confirmation may take at most; 0 for none, so that everything stays predicted.
@@ -82,6 +90,9 @@ class RunSpec(Record):
     dtype: Dtype = "float32"
     seed: int = 0
     extent: Extent = "full"
+    lanes: tuple[Lane, ...] = ()
+    order: tuple[int, ...] = ()
+    reference: str = ""
     decoding: Decoding = Decoding()
     chat_template: bool = False
     stop: tuple[str, ...] = ()
@@ -168,6 +179,7 @@ class Generation(Record):
     batch: prompts that were written in this call, with every score checked: its times are the whole call's and say
         nothing about speed. 0 for a call of its own as a service would make it.
     reused: kept from an earlier run of this worker; its times are those of then.
+    lane: column of a side-by-side run.
     """
 
     purpose: Purpose
@@ -185,6 +197,7 @@ class Generation(Record):
     budget: int = 0
     batch: int = 0
     reused: bool = False
+    lane: int = 0
 
     @property
     def tells_speed(self) -> bool:
@@ -209,6 +222,7 @@ class Difference(Record):
     token: int
     dtype: Dtype
     margin: float | None = None
+    lane: int = 0
 
     @property
     def near_tie(self) -> bool | None:
@@ -230,7 +244,12 @@ class Progress(Record):
 
 
 class Run(BaseModel):
-    """One measurement, whole or partial. `traces` is loaded on request only, and may be shorter than the prompts."""
+    """One measurement, whole or partial. `traces` is loaded on request only, and may be shorter than the prompts.
+
+    steps: what a side-by-side run streamed. summary: its answer, once it is done. imported: None for a run that was measured here.
+    tags, note: what people wrote about it; edition counts their changes, so that two tabs notice each other. share_id: an address that
+    shows the run without its texts.
+    """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
@@ -248,4 +267,11 @@ class Run(BaseModel):
     differences: tuple[Difference, ...] = ()
     generations: tuple[Generation, ...] = ()
     disturbed: bool = False
+    steps: tuple[Step, ...] = ()
+    summary: Summary | None = None
+    imported: Imported | None = None
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    edition: int = 0
+    share_id: str = ""
     traces: SkipValidation[tuple[PromptTrace, ...]] = Field(default=(), exclude=True, repr=False)

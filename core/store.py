@@ -19,7 +19,8 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from core import database
 from core.database import devices, prompt_drafts, results, runs, traces
 from core.errors import InvalidInput, StoreError
-from core.runs import TIMED, DeviceInfo, Difference, Environment, Generation, PassTimes, Progress, Record, Run, RunSpec, Status
+from core.record import Record, Step
+from core.runs import TIMED, DeviceInfo, Difference, Environment, Generation, PassTimes, Progress, Run, RunSpec, Status
 from core.settings import Settings
 from core.trace import PromptTrace
 from core.trace_file import pack_traces, unpack_traces
@@ -64,6 +65,13 @@ class Store:
             measured = _measured(connection, run_id) if results else []
             packed = _packed_traces(connection, run_id) if traces else []
         return _run(row, measured, packed)
+
+    def streamed(self, run_id: str, after: int = 0) -> tuple[int, list[Step]]:
+        """What a side-by-side run has written since the place `after`, and the place to go on from; 0 is the beginning."""
+        new = (results.c.run_id == run_id) & (results.c.kind == "step") & (results.c.number > after)
+        with self._begin() as connection:
+            rows = connection.execute(select(results.c.number, results.c.data).where(new).order_by(results.c.number)).all()
+        return (rows[-1].number if rows else after), [Step.model_validate_json(row.data) for row in rows]
 
     def status(self, run_id: str) -> Status | None:
         """A run's status, or None when there is no such run."""
@@ -155,6 +163,10 @@ class Store:
     def generations(self, run_id: str, generations: Sequence[Generation]) -> None:
         """Append timed generations."""
         self._append(run_id, "generation", generations)
+
+    def steps(self, run_id: str, steps: Sequence[Step]) -> None:
+        """Append what a side-by-side run wrote."""
+        self._append(run_id, "step", steps)
 
     def trace(self, run_id: str, index: int, trace: PromptTrace) -> None:
         """Set the trace of prompt number `index`."""
@@ -262,6 +274,7 @@ def _run(row: Row[Any], measured: Sequence[tuple[str, str]], packed: Sequence[by
             differences=tuple(Difference.model_validate_json(data) for kind, data in measured if kind == "difference"),
             generations=tuple(Generation.model_validate_json(data) for kind, data in measured if kind == "generation"),
             disturbed=row.disturbed,
+            steps=tuple(Step.model_validate_json(data) for kind, data in measured if kind == "step"),
             traces=tuple(trace for data in packed for trace in unpack_traces(data)),
         )
     except ValidationError as error:

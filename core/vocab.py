@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from core.runs import Record
+from core.record import Record
 
 Kind = Literal["identical", "padded", "tail_differs", "few_differ", "same_size_different_map", "different"]
 Likeness = Literal["same", "differs", "unknown"]

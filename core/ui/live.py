@@ -19,6 +19,7 @@ WORDS: dict[Stage, str] = {
     "timing": "Timing single passes",
     "calibrating": "Calibrating the loop against plain runs",
     "confirming": "Confirming the best settings by real runs",
+    "writing": "Writing the answers side by side",
     "done": "Done",
 }
 COUNTED: dict[Stage, str] = {"plain": "prompt", "draft": "prompt", "timing": "step", "calibrating": "prompt", "confirming": "comparison"}
@@ -104,7 +105,7 @@ def _remaining(elapsed_s: float, fraction: float) -> str:
 
 def _stages(now: Stage, spec: RunSpec) -> str:
     """Every stage of this run in its order, one line each: done, current, to come."""
-    left_out: set[Stage] = {"queued", "done", *(TIMED if spec.extent == "smoke" else {"smoke"})}
+    left_out: set[Stage] = {"queued", "done", *(TIMED if spec.extent == "smoke" else {"smoke", "writing"})}
     if "hub" not in (spec.target.source, spec.draft.source):
         left_out.add("download")
     names: list[Stage] = [stage for stage in WORDS if stage not in left_out]
