@@ -1,25 +1,15 @@
 """Tokens as escaped spans, coloured by who wrote them, and the ruler of rounds.
 
-Every text is escaped here and shown verbatim; nothing passes through Markdown. Weight and line carry
-the meaning without colour: tint and underline = drafted and accepted, bold on a tint = the target's
-correction, bold and dotted = the target's bonus, struck through = drafted and rejected.
+Every text is escaped here and shown verbatim; nothing passes through Markdown. `core.token_style` says what the styles mean.
 """
 
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from core.palette import Palette
 from core.rounds import Round
-
-Writer = Literal["draft", "target", "bonus", "rejected"]
-LABELS: dict[Writer, str] = {
-    "draft": "drafted, accepted",
-    "target": "target's correction",
-    "bonus": "target's bonus",
-    "rejected": "drafted, rejected",
-}
+from core.token_style import LABELS, Writer, rules
 
 
 @dataclass(frozen=True)
@@ -44,23 +34,7 @@ def tokens(pieces: Sequence[str], rounds: Sequence[Round]) -> list[Token]:
 
 def style(palette: Palette) -> str:
     """The rules for text, legend and ruler."""
-    return f"""<style>
-.tk{{font:400 .94rem/1.9 "Source Code Pro",monospace;white-space:pre-wrap;overflow-wrap:anywhere;color:{palette.ink};margin:0}}
-.tk span,.lg b{{padding:2px 0}}
-.draft{{background:{palette.draft_tint};box-shadow:inset 0 -2px {palette.draft_soft}}}
-.target{{background:{palette.target_tint};color:{palette.target};font-weight:700}}
-.bonus{{color:{palette.target};font-weight:700;text-decoration:underline dotted 2px;text-underline-offset:4px}}
-.rejected{{color:{palette.rejected};text-decoration:line-through}}
-.lg{{display:flex;flex-wrap:wrap;gap:.4rem 1.5rem;font-size:.87rem;color:{palette.muted}}}
-.lg b{{font:500 .87rem "Source Code Pro",monospace;color:{palette.ink};margin-right:.45rem;padding:2px 4px}}
-.lg b.target,.lg b.bonus{{color:{palette.target};font-weight:700}}
-.rl{{display:flex;flex-wrap:wrap;gap:8px;margin:.25rem 0 0}}
-.rl div{{display:flex;gap:1px;border-bottom:1.5px solid {palette.axis};padding-bottom:3px}}
-.rl i{{width:7px;height:12px;border-radius:1px;display:block;box-sizing:border-box;box-shadow:none}}
-.rl .draft{{background:{palette.draft}}}
-.rl .target,.rl .bonus{{background:{palette.target}}}
-.rl .rejected{{background:none;border:1px solid {palette.rejected}}}
-</style>"""
+    return f"<style>\n{rules(palette)}\n</style>"
 
 
 def legend(palette: Palette) -> str:
