@@ -40,12 +40,13 @@ class Prompt(Record):
     """A prompt as pasted, and the kind of traffic it stands for.
 
     text: what is shown, and what the model reads without its chat template. messages: the conversation up to and with the user's
-    turn `text`, for the chat template; empty for text that is a single turn.
+    turn `text`, for the chat template; empty for text that is a single turn. withheld: `text` is a hash in its place (`core.privacy`).
     """
 
     text: str
     label: Label = ""
     messages: tuple[Message, ...] = ()
+    withheld: bool = False
 
 
 class ModelRef(Record):
@@ -101,11 +102,12 @@ class RunSpec(Record):
 
 
 class DeviceInfo(Record):
-    """A device as the worker found it; `memory_bytes` is None where it is not known."""
+    """A device as the worker found it when it started: its memory and what was free of it, None where that is not known."""
 
     id: str
     name: str
     memory_bytes: int | None = None
+    free_bytes: int | None = None
 
 
 PlainKind = Literal["dynamic cache", "static cache, compiled"]

@@ -24,10 +24,11 @@ def devices() -> list[DeviceInfo]:
     found: list[DeviceInfo] = []
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
-        found.append(DeviceInfo(id=f"cuda:{index}", name=properties.name, memory_bytes=properties.total_memory))
+        free_bytes, _ = torch.cuda.mem_get_info(index)
+        found.append(DeviceInfo(id=f"cuda:{index}", name=properties.name, memory_bytes=properties.total_memory, free_bytes=free_bytes))
     if torch.backends.mps.is_available():
         found.append(DeviceInfo(id="mps", name="Apple GPU", memory_bytes=_memory_bytes()))
-    return [*found, DeviceInfo(id="cpu", name=_cpu_name(), memory_bytes=_memory_bytes())]
+    return [*found, DeviceInfo(id="cpu", name=_cpu_name(), memory_bytes=_memory_bytes(), free_bytes=_free_bytes())]
 
 
 def device_named(name: str) -> DeviceInfo:
@@ -79,3 +80,11 @@ def _memory_bytes() -> int | None:
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return None
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _free_bytes() -> int | None:
+    """What programs can still take without swapping; None where the system does not say so (only Linux does)."""
+    info = Path("/proc/meminfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    kibibytes = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return 1024 * int(kibibytes[0]) if kibibytes else None
