@@ -2,8 +2,7 @@
 
 The map's cells are even in alpha and logarithmic in c. `verify` and `overhead` are ratios to one
 plain target step, as in `core.theory`; with verify 1 and overhead 0 this is Theorem 3.8 of Leviathan
-et al. 2022. The published points are read from that paper's Tables 2 and 4 (arXiv:2211.17192v2): T5
-pairs on one TPU-v4, batch 1.
+et al. 2022. Published points to compare with are in `core.published`.
 """
 
 from dataclasses import dataclass
@@ -45,36 +44,6 @@ class Landscape:
     def c(self) -> Floats:
         """(C,) geometric middle of each column."""
         return np.sqrt(self.c_edges[:-1] * self.c_edges[1:])
-
-
-@dataclass(frozen=True)
-class Published:
-    """One measured pair of Leviathan et al. 2022, Table 2 with the c of Table 4."""
-
-    task: str
-    draft: str
-    temperature: int
-    gamma: int
-    alpha: float
-    c: float
-    speedup: float
-
-
-PUBLISHED_SOURCE = "Leviathan et al. 2022, arXiv:2211.17192v2, Tables 2 and 4: T5-XXL 11B on one TPU-v4, batch 1"
-PUBLISHED: tuple[Published, ...] = (
-    Published("EnDe", "T5-small", 0, 7, 0.75, 0.02, 3.4),
-    Published("EnDe", "T5-base", 0, 7, 0.80, 0.04, 2.8),
-    Published("EnDe", "T5-large", 0, 7, 0.82, 0.11, 1.7),
-    Published("EnDe", "T5-small", 1, 7, 0.62, 0.02, 2.6),
-    Published("EnDe", "T5-base", 1, 5, 0.68, 0.04, 2.4),
-    Published("EnDe", "T5-large", 1, 3, 0.71, 0.11, 1.4),
-    Published("CNNDM", "T5-small", 0, 5, 0.65, 0.02, 3.1),
-    Published("CNNDM", "T5-base", 0, 5, 0.73, 0.04, 3.0),
-    Published("CNNDM", "T5-large", 0, 3, 0.74, 0.11, 2.2),
-    Published("CNNDM", "T5-small", 1, 5, 0.53, 0.02, 2.3),
-    Published("CNNDM", "T5-base", 1, 3, 0.55, 0.04, 2.2),
-    Published("CNNDM", "T5-large", 1, 3, 0.56, 0.11, 1.7),
-)
 
 
 def best_speedup(alpha: Floats, c: Floats, verify: ArrayLike, overhead: float) -> tuple[NDArray[np.integer[Any]], Floats]:

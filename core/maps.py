@@ -15,8 +15,9 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from core.figures import figure
-from core.landscape import Landscape, Published
+from core.landscape import Landscape
 from core.palette import DIVERGING_STOPS, Palette
+from core.published import Published
 
 Floats = NDArray[np.floating[Any]]
 HEIGHT = 430
@@ -44,7 +45,7 @@ def best_gamma(palette: Palette, land: Landscape, spots: Sequence[Spot] = (), pu
     hover = "alpha %{y:.2f}, c %{x:.3f}<br>best gamma <b>%{text}</b>, %{customdata:.2f}x<extra></extra>"
     _add_numbers(fig, palette, land.c, land.alpha, land.speedup, words, hover)
     if published:
-        _add_published(fig, palette, published)
+        add_published(fig, palette, published)
     others = [spot for spot in spots if spot.kind == "other"]
     for spot in spots:
         _add_spot(fig, palette, land, spot, others.index(spot) + 1 if spot in others else None)
@@ -139,8 +140,9 @@ def _add_numbers(fig: go.Figure, palette: Palette, x: Floats, y: Floats, speedup
     fig.update_layout(hoverdistance=40)
 
 
-def _add_published(fig: go.Figure, palette: Palette, pairs: Sequence[Published]) -> None:
-    names = [f"{pair.task}, {pair.draft}, temperature {pair.temperature}<br>measured {pair.speedup:.1f}x at gamma {pair.gamma}" for pair in pairs]
+def add_published(fig: go.Figure, palette: Palette, pairs: Sequence[Published]) -> None:
+    """Hollow squares at alpha and c of published pairs, which all have both; their hover text says what was measured there."""
+    names = [f"{pair.task}, {pair.draft}, temperature {pair.temperature:g}<br>measured {pair.speedup:.1f}x at gamma {pair.gamma}" for pair in pairs]
     fig.add_scatter(
         x=[pair.c for pair in pairs],
         y=[pair.alpha for pair in pairs],

@@ -1,8 +1,5 @@
 """Figures and landscape: right numbers in, readable in both themes."""
 
-import csv
-import dataclasses
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +8,7 @@ import pytest
 
 from core import details, figures, landscape, maps, theory
 from core.palette import DARK, LIGHT, Palette
+from core.published import t5_pairs
 
 GAMMAS = landscape.GAMMAS
 BOTH = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
@@ -136,7 +134,7 @@ def test_costs_move_break_even_up_and_speedups_down():
 
 def test_map_takes_the_click_on_an_invisible_layer_and_shows_the_run():
     land = landscape.landscape(lowest_alpha=0.1)
-    fig = maps.best_gamma(DARK, land, [maps.Spot("this run", 0.12, 1.7, "run")], landscape.PUBLISHED)
+    fig = maps.best_gamma(DARK, land, [maps.Spot("this run", 0.12, 1.7, "run")], t5_pairs())
     layer = next(trace for trace in fig.data if trace.type == "scatter" and trace.mode == "markers+text")
     assert layer.marker.opacity == 0
     assert len(layer.x) == land.speedup.size
@@ -144,24 +142,6 @@ def test_map_takes_the_click_on_an_invisible_layer_and_shows_the_run():
     run = next(trace for trace in fig.data if (trace.hovertemplate or "").startswith("this run"))
     assert land.c_edges[0] < run.x[0] < land.c_edges[-1], "a point outside is drawn at the edge"
     assert "c 1.700" in run.hovertemplate, "and its hover text says where it really is"
-
-
-def test_published_pairs_equal_the_papers_tables():
-    path = Path(__file__).parent / "data" / "leviathan_table2_table4.csv"
-    with path.open(encoding="utf-8") as file:
-        rows = [
-            (
-                row["task"],
-                row["draft"],
-                int(row["temperature"]),
-                int(row["gamma"]),
-                float(row["alpha"]),
-                float(row["c"]),
-                float(row["paper_measured_speedup"]),
-            )
-            for row in csv.DictReader(file)
-        ]
-    assert rows == [dataclasses.astuple(pair) for pair in landscape.PUBLISHED]
 
 
 def test_other_runs_are_numbered_on_the_map_and_their_names_stay_text():

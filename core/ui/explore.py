@@ -9,7 +9,8 @@ import streamlit as st
 
 from core import figures, maps
 from core.figures import Band, Confirmed, Floats
-from core.landscape import GAMMAS, PUBLISHED, PUBLISHED_SOURCE, Landscape
+from core.landscape import GAMMAS, Landscape
+from core.published import PAPERS, t5_pairs
 from core.ui import look, numbers
 from core.ui.what_if import MAP, take_cell
 
@@ -47,7 +48,7 @@ def curve(
 
 def best_gamma_map(land: Landscape, spots: Sequence[maps.Spot], published: bool) -> None:
     """The clickable map, with its table behind it."""
-    fig = maps.best_gamma(look.palette(), land, spots, PUBLISHED if published else ())
+    fig = maps.best_gamma(look.palette(), land, spots, t5_pairs() if published else ())
     where = "; ".join(f"{spot.name}: alpha {spot.alpha:.2f}, c {spot.c:.2f}" for spot in spots)
     alt = f"Best gamma for every acceptance alpha and cost ratio c, with the break-even line. {where}."
     _clickable(fig, alt)
@@ -57,7 +58,8 @@ def best_gamma_map(land: Landscape, spots: Sequence[maps.Spot], published: bool)
     table.insert(0, "alpha", [f"{alpha:.2f}" for alpha in land.alpha])
     look.behind("The map as a table", table.iloc[::-1], "Best gamma and its speedup by alpha and c")
     if published:
-        look.note(f"Hollow squares: {PUBLISHED_SOURCE}. Hover for the speedups measured there.")
+        paper = PAPERS["leviathan2022"]
+        look.note(f"Hollow squares, published, not measured here: {paper.title}: T5-XXL 11B on {paper.hardware}. Hover for the speedups found there.")
 
 
 def _clickable(fig: go.Figure, alt: str) -> None:
