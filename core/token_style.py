@@ -5,7 +5,7 @@ bold and dotted = the target's bonus, dashed = copied from earlier text by promp
 Plain answers have no style: a column all in one colour says nothing.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Literal
 
 from core.palette import LIGHT, Palette
@@ -20,8 +20,8 @@ LABELS: dict[Writer, str] = {
 }
 NAMES = tuple(field.name for field in fields(Palette) if isinstance(getattr(LIGHT, field.name), str))
 """The palette's single colours."""
-VARIABLES = Palette(**{name: f"var(--{name})" for name in NAMES}, steps=(), diverging=())
-"""A palette of CSS variables, for documents that follow the reader's own theme."""
+VARIABLES = replace(LIGHT, **{name: f"var(--{name})" for name in NAMES})
+"""A palette whose single colours are CSS variables, for documents that follow the reader's own theme."""
 
 
 def variables(palette: Palette) -> str:
