@@ -1,20 +1,20 @@
-"""Load a target and its draft, and keep the last pair warm so that a second run starts at once.
+"""Load a target and its draft, and keep the last pair warm so that a second run, or another draft, starts at once.
 
 Both models get a plain generation config: greedy, with the target's own end-of-text tokens. A
 model's sampling defaults (temperature, repetition penalty, suppressed tokens) would leak into
 the draft's proposals in the library, so they are put aside for both.
-The library compares only the sizes of the two vocabularies; here their tokens are compared too.
+The library compares only the sizes of the two vocabularies; here their tokens are compared too. A draft with another
+vocabulary goes with its target in side-by-side runs alone, where the library translates between both through text.
 A model is loaded from a folder in the Hugging Face layout, or from a GGUF file, whose weights are unpacked
 (so their speed here is not that of engines which keep them packed). Hub models are first brought into
 the Hub's cache by `core.worker.download`. Loading asks no network, and no code from models is run.
-Not covered: pairs with different vocabularies, encoder-decoder models, recurrent states.
+Not covered: measurements of pairs with different vocabularies, encoder-decoder models, recurrent states.
 """
 
 import gc
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from safetensors import SafetensorError
@@ -25,20 +25,22 @@ from transformers.utils import logging
 from core.errors import ModelError
 from core.runs import Dtype, ModelRef, RunSpec, Stage
 from core.vocab import Vocabulary, VocabVerdict, compare
-from core.worker import download
 from core.worker.download import Report
+from core.worker.places import Place, newest, places
 
 logging.disable_progress_bar()
 logging.set_verbosity_error()  # the library warns about its own nested calls at every draft
 
 DTYPES: dict[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-_FOR_GGUF = ("gguf", "accelerate")
 _LOAD_FAILURES = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, SafetensorError)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A loaded pair on one device, in eval mode. `context` is the longest text in tokens that both can hold, or None."""
+    """A loaded pair on one device, in eval mode. `context` is the longest text in tokens that both can hold, or None.
+
+    draft_tokenizer: the draft's own, where its ids do not mean what the target's mean; else None.
+    """
 
     target: PreTrainedModel
     draft: PreTrainedModel
@@ -46,21 +48,25 @@ class Pair:
     eos_ids: tuple[int, ...]
     context: int | None
     device: torch.device
+    draft_tokenizer: PreTrainedTokenizerBase | None = None
+
+
+class Key(NamedTuple):
+    """What a loaded model depends on."""
+
+    place: Place
+    device: str
+    dtype: Dtype
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a model's files are on this machine: a folder, and in it the GGUF file, "" for safetensors. `changed_ns`: when they last changed."""
+class _Half:
+    """One loaded model with its own tokenizer and end-of-text tokens."""
 
-    folder: Path
-    gguf_file: str = ""
-    changed_ns: int = 0
-
-    @property
-    def loader(self) -> dict[str, Any]:
-        """How Transformers is told to read it: these files only, and no code among them."""
-        how: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-        return {**how, "gguf_file": self.gguf_file} if self.gguf_file else how
+    key: Key
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    eos_ids: tuple[int, ...]
 
 
 def _not_told(_stage: Stage, _done: int, _total: int) -> None:
@@ -68,59 +74,97 @@ def _not_told(_stage: Stage, _done: int, _total: int) -> None:
 
 
 class Garage:
-    """Holds at most one pair. The old one is let go before the next is loaded, so both never share the memory."""
+    """Holds at most one pair. What the next pair does not need is let go before anything is loaded, so both never share the memory.
+
+    A target stays while its drafts change. For that to free the draft, callers must not hold the pair any more.
+    """
 
     def __init__(self) -> None:
-        self._key: tuple[object, ...] | None = None
+        self._target: _Half | None = None
+        self._draft: _Half | None = None
         self._pair: Pair | None = None
-        self._places: tuple[Place, Place] | None = None
 
     def get(self, spec: RunSpec, report: Report = _not_told) -> Pair:
-        """The pair of `spec` on its device and in its dtype; loaded unless it is the one held. `report` hears of a download.
+        """The pair of `spec` on its device and in its dtype; loaded as far as it is not held. `report` hears of a download.
 
         Raises ModelError with a sentence when a model cannot be downloaded, when its files are missing, damaged, or no causal
-        language model, or when the two vocabularies differ in size or in what their ids stand for.
+        language model, or when the two vocabularies differ in size or in what their ids stand for and the run cannot bridge that.
         """
-        target, draft = places(spec, report)
-        key = (target, draft, spec.device, spec.dtype)
+        target, draft = (Key(place, spec.device, spec.dtype) for place in places(spec, report))
         report("load", 0, 2)
-        if self._pair is None or key != self._key:
-            self.empty()
-            self._pair, self._key, self._places = _load(spec, target, draft), key, (target, draft)
+        if self._pair is None or not self._holds(target, draft) or not (self._pair.draft_tokenizer is None or _translates(spec)):
+            self._let_go(target, draft)
+            self._pair = self._load(spec, target, draft)
         return self._pair
 
     @property
     def target(self) -> Place:
         """Where the held target's files are. There must be one."""
-        assert self._places is not None
-        return self._places[0]
+        assert self._target is not None
+        return self._target.key.place
 
     def changed(self) -> Path | None:
         """The folder of a held model whose files are no longer as they were loaded."""
-        return next((place.folder for place in self._places or () if _newest(place) != place.changed_ns), None)
+        held = [half.key.place for half in (self._target, self._draft) if half is not None]
+        return next((place.folder for place in held if newest(place) != place.changed_ns), None)
 
     def empty(self) -> None:
         """Let go of the pair and give its memory back."""
-        self._pair = self._key = self._places = None
-        gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        self._target = self._draft = self._pair = None
+        _give_back()
+
+    def _holds(self, target: Key, draft: Key) -> bool:
+        return self._target is not None and self._draft is not None and (self._target.key, self._draft.key) == (target, draft)
+
+    def _let_go(self, target: Key, draft: Key) -> None:
+        self._pair = None
+        self._target = self._target if self._target is not None and self._target.key == target else None
+        self._draft = self._draft if self._draft is not None and self._draft.key == draft else None
+        _give_back()
+
+    def _load(self, spec: RunSpec, target: Key, draft: Key) -> Pair:
+        tokenizer = self._target.tokenizer if self._target is not None else _load_tokenizer(spec.target, target.place)
+        other = self._draft.tokenizer if self._draft is not None else _load_tokenizer(spec.draft, draft.place)
+        ours = Vocabulary(tokenizer.get_vocab(), _vocab_size(spec.target, target.place, "target"))
+        theirs = Vocabulary(other.get_vocab(), _vocab_size(spec.draft, draft.place, "draft"))
+        verdict = compare(ours, theirs)
+        _check_tokens(spec, verdict)
+        self._target = self._target or _load_half(spec.target, target, "target", tokenizer)
+        self._draft = self._draft or _load_half(spec.draft, draft, "draft", other)
+        return _paired(self._target, self._draft, verdict.native)
 
 
-def _load(spec: RunSpec, target_place: Place, draft_place: Place) -> Pair:
-    device = torch.device(spec.device)
-    tokenizer = _load_tokenizer(spec.target, target_place)
-    ours = Vocabulary(tokenizer.get_vocab(), _vocab_size(spec.target, target_place, "target"))
-    theirs = Vocabulary(_load_tokenizer(spec.draft, draft_place).get_vocab(), _vocab_size(spec.draft, draft_place, "draft"))
-    _check_tokens(spec, compare(ours, theirs))
-    target = _load_model(spec.target, target_place, "target", spec.dtype, device)
-    draft = _load_model(spec.draft, draft_place, "draft", spec.dtype, device)
-    eos_ids = _eos_ids(target, tokenizer)
-    for model, role in ((target, "target"), (draft, "draft")):
-        _check_cache(model, role)
-        model.generation_config = greedy_config(eos_ids)
-    contexts = [limit for model in (target, draft) if (limit := getattr(_text_config(model), "max_position_embeddings", None))]
-    return Pair(target, draft, tokenizer, eos_ids, min(contexts, default=None), device)
+def _give_back() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _load_half(ref: ModelRef, key: Key, role: str, tokenizer: PreTrainedTokenizerBase) -> _Half:
+    model = _load_model(ref, key.place, role, key.dtype, torch.device(key.device))
+    _check_cache(model, role)
+    return _Half(key, model, tokenizer, _eos_ids(model, tokenizer))
+
+
+def _paired(target: _Half, draft: _Half, native: bool) -> Pair:
+    for half in (target, draft):
+        half.model.generation_config = greedy_config(target.eos_ids)
+    contexts = [limit for half in (target, draft) if (limit := getattr(_text_config(half.model), "max_position_embeddings", None))]
+    other = None if native else draft.tokenizer
+    return Pair(
+        target.model,
+        draft.model,
+        target.tokenizer,
+        target.eos_ids,
+        min(contexts, default=None),
+        torch.device(target.key.device),
+        draft_tokenizer=other,
+    )
+
+
+def _translates(spec: RunSpec) -> bool:
+    """Whether the run may let the library translate between two vocabularies: only where nothing is predicted from it."""
+    return spec.extent == "side_by_side"
 
 
 def greedy_config(eos_ids: tuple[int, ...]) -> GenerationConfig:
@@ -132,46 +176,13 @@ def _text_config(model: PreTrainedModel) -> Any:
     return model.config.get_text_config(decoder=True)
 
 
-def _eos_ids(target: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
-    found = target.generation_config.eos_token_id if target.generation_config else None
+def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
+    found = model.generation_config.eos_token_id if model.generation_config else None
     if found is None:
         found = tokenizer.eos_token_id
     if found is None:
         return ()
     return tuple(cast("list[int]", found)) if isinstance(found, list | tuple) else (int(found),)
-
-
-def places(spec: RunSpec, report: Report) -> tuple[Place, Place]:
-    """Where target and draft are, after what is missing of Hub models was downloaded. Raises ModelError."""
-    hub = [ref for ref in (spec.target, spec.draft) if ref.source == "hub"]
-    folders = dict(zip(hub, download.fetch(hub, report), strict=True)) if hub else {}
-    return _place(spec.target, folders, "target"), _place(spec.draft, folders, "draft")
-
-
-def _place(ref: ModelRef, folders: dict[ModelRef, Path], role: str) -> Place:
-    """The place with its newest change, so that a model written anew is loaded anew."""
-    if ref.source == "gguf":
-        return _gguf_place(Path(ref.path), role)
-    folder = folders.get(ref, Path(ref.path))
-    if not (folder / "config.json").is_file():
-        what = "holds no config.json" if folder.is_dir() else "does not exist"
-        raise ModelError(f"The {role}'s folder {folder} {what}. Choose another model, or put its files back.")
-    return Place(folder, changed_ns=_newest(Place(folder)))
-
-
-def _newest(place: Place) -> int:
-    """When a file of the place last changed, ns; 0 when it is gone."""
-    files = [place.folder / place.gguf_file] if place.gguf_file else list(place.folder.iterdir()) if place.folder.is_dir() else []
-    return max((file.stat().st_mtime_ns for file in files if file.exists()), default=0)
-
-
-def _gguf_place(file: Path, role: str) -> Place:
-    if not file.is_file():
-        raise ModelError(f"The {role}'s file {file} does not exist. Choose another model, or put it back.")
-    needed = [package for package in _FOR_GGUF if importlib.util.find_spec(package) is None]
-    if needed:
-        raise ModelError(f"The {role} {file.name} is a GGUF file, and its reader is not installed. Install it with: pip install {' '.join(needed)}")
-    return Place(file.parent, file.name, file.stat().st_mtime_ns)
 
 
 def _load_model(ref: ModelRef, place: Place, role: str, dtype: Dtype, device: torch.device) -> PreTrainedModel:
@@ -217,10 +228,17 @@ def _vocab_size(ref: ModelRef, place: Place, role: str) -> int:
 
 
 def _check_tokens(spec: RunSpec, verdict: VocabVerdict) -> None:
-    """Raise ModelError when the pair cannot run natively: ids that stand for other tokens, or sizes that differ."""
+    """Raise ModelError when the pair cannot run: ids that stand for other tokens or sizes that differ, and nothing translates."""
     if verdict.native:
         return
     pair = f"The target {spec.target.name} and the draft {spec.draft.name}"
+    if _translates(spec):
+        if verdict.target_size != verdict.draft_size:
+            return
+        raise ModelError(
+            f"{pair} number their tokens differently in vocabularies of equal size ({verdict.target_size:,}), and Transformers translates only "
+            "between vocabularies of different sizes. Choose another draft, or prompt lookup."
+        )
     if verdict.kind in ("different", "same_size_different_map"):
         raise ModelError(
             f"{pair} number their tokens differently: {verdict.different_ids:,} of {verdict.common_ids:,} ids stand for other tokens, "
