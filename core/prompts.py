@@ -67,6 +67,8 @@ def check(prompts: Sequence[Prompt]) -> None:
     """Raise InvalidInput unless there are between 1 and 500 prompts, each usable, of at most 1 MB together."""
     if not prompts:
         raise InvalidInput("There are no prompts. Paste at least one; eight or more give an interval for traffic like yours.")
+    if any(prompt.withheld for prompt in prompts):
+        raise InvalidInput("The texts of these prompts were withheld when the run was shared, so they cannot be measured. Paste prompts of your own.")
     if len(prompts) > MOST_PROMPTS:
         raise InvalidInput(f"{len(prompts):,} prompts are too many. Keep at most {MOST_PROMPTS}, a random sample of your traffic.")
     for number, prompt in enumerate(prompts, 1):

@@ -113,6 +113,20 @@ class DeviceInfo(Record):
 PlainKind = Literal["dynamic cache", "static cache, compiled"]
 
 
+class Carried(Record):
+    """What a further draft of a group has from the group's first draft, because it hardly depends on the draft: the loop around the passes.
+
+    draft: whose calibration it was. round_overhead, token_overhead, check_overhead: h, e and the comparison with a threshold in plain
+    steps of that run; calibration_error: as there. All as in `core.timing.LoopCosts`.
+    """
+
+    draft: str
+    round_overhead: float
+    token_overhead: float
+    check_overhead: float
+    calibration_error: float | None = None
+
+
 class Environment(Record):
     """Where and with what a run was measured.
 
@@ -120,6 +134,7 @@ class Environment(Record):
     draft_bytes: weights and buffers as loaded. peak_bytes: most memory in use at once during the run, on an accelerator that of
     the device, on a CPU that of the worker since it started, so earlier runs count; None before the end. target_peak_bytes,
     draft_peak_bytes: of each model alone in plain decoding and in drafting, its weights included; known on CUDA only.
+    carried: None for a run with a calibration of its own.
     """
 
     host: str
@@ -143,6 +158,7 @@ class Environment(Record):
     peak_bytes: int | None = None
     target_peak_bytes: int | None = None
     draft_peak_bytes: int | None = None
+    carried: Carried | None = None
 
 
 class Sample(Record):
@@ -158,6 +174,7 @@ class PassTimes(Record):
 
     `target_one_s[w]` is a one-token target pass timed turn by turn with width w, so that
     `target[w] / target_one_s[w]` does not drift with the machine; the same for the draft's widths.
+    reused: `target` and `target_one_s` were kept from the group's first draft; only the draft's widths were timed for this run.
     """
 
     cache_tokens: int
@@ -165,6 +182,7 @@ class PassTimes(Record):
     draft: dict[int, Sample]
     target_one_s: dict[int, float]
     target_one_beside_draft_s: dict[int, float]
+    reused: bool = False
 
 
 class Generation(Record):
@@ -180,7 +198,7 @@ class Generation(Record):
     budget: the call's max_new_tokens; 0 for the run's own.
     batch: prompts that were written in this call, with every score checked: its times are the whole call's and say
         nothing about speed. 0 for a call of its own as a service would make it.
-    reused: kept from an earlier run of this worker; its times are those of then.
+    reused: kept from an earlier run of this worker; its times are those of then, and so are the passes that they are compared with.
     lane: column of a side-by-side run.
     """
 
@@ -203,8 +221,8 @@ class Generation(Record):
 
     @property
     def tells_speed(self) -> bool:
-        """Whether its times may be compared with those of other calls."""
-        return self.batch == 0 and not self.reused
+        """Whether its times are those of a call as a service would make it."""
+        return self.batch == 0
 
 
 NEAR_TIE: dict[Dtype, float] = {"float32": 0.001, "float16": 0.05, "bfloat16": 0.4}

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 Ended = Literal["eos", "length", "stop"]
 
 LONGEST_TAIL = 20
+GRAM = 8
+"""Tokens of an n-gram whose repetition counts as one."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class PromptTrace:
     sampled: Sampled | None = None
 
 
-def repeated_share(tokens: NDArray[np.int32], n: int = 8) -> float:
+def repeated_share(tokens: NDArray[np.int32], n: int = GRAM) -> float:
     """Share of the n-grams of `tokens` (N,) that occurred before in it; 0 when it is shorter than n. High in answers that loop."""
     grams = [tuple(tokens[at : at + n].tolist()) for at in range(len(tokens) - n + 1)]
     return 1 - len(set(grams)) / len(grams) if grams else 0.0
