@@ -131,10 +131,15 @@ def _row(run: Run, table: pd.DataFrame, kind: Literal["draft", "lookup"]) -> _Ro
     among = cast("pd.DataFrame", table.loc[[isinstance(policy, wanted) for policy in table[col.POLICY]]])
     answer = decide(among)
     row = next(row for row in _records(among) if row[col.POLICY] == answer.policy)
-    plain, assisted = (row[col.MEASURED_PLAIN], row[col.MEASURED_ASSISTED]) if answer.confirmed else (row[col.STEPS], row[col.COST])
-    keys = [key for key, trace in zip(_keys(run), run.traces, strict=False) if len(trace.answer) > 1]
-    amounts = {key: (float(a), float(b)) for key, a, b in zip(keys, plain, assisted, strict=True) if b > 0}
-    return _Row(_contender(run, kind, answer, row), amounts)
+    keys = _keys(run)
+    return _Row(_contender(run, kind, answer, row), {keys[at]: pair for at, pair in amounts(run, row, confirmed=answer.confirmed).items()})
+
+
+def amounts(run: Run, row: dict[str, Any], *, confirmed: bool) -> dict[int, tuple[float, float]]:
+    """Plain and assisted amounts of a policy's row, in one unit, by the number of the prompt: as measured, or as predicted."""
+    plain, assisted = (row[col.MEASURED_PLAIN], row[col.MEASURED_ASSISTED]) if confirmed else (row[col.STEPS], row[col.COST])
+    kept = [at for at, trace in enumerate(run.traces) if len(trace.answer) > 1]
+    return {at: (float(a), float(b)) for at, a, b in zip(kept, plain, assisted, strict=True) if b > 0}
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -16,7 +16,10 @@ DIVERGING_STOPS = (0.0, 1 / 6, 0.28, 1 / 3, 0.40, 0.60, 0.80, 1.0)
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours as CSS strings; `diverging` belongs to `DIVERGING_STOPS`, `steps` are four of one hue, the last the strongest."""
+    """Colours as CSS strings; `diverging` belongs to `DIVERGING_STOPS`, `steps` are four of one hue, the last the strongest.
+
+    runs: of up to six runs beside each other, hues that stand for nothing else.
+    """
 
     ink: str
     muted: str
@@ -40,6 +43,7 @@ class Palette:
     free: str
     steps: tuple[str, ...]
     diverging: tuple[str, ...]
+    runs: tuple[str, ...]
 
 
 LIGHT = Palette(
@@ -65,6 +69,7 @@ LIGHT = Palette(
     free="#EEF0F4",
     steps=("#A3ACEA", "#7984DB", "#5663CB", "#353F90"),
     diverging=("#B45A12", "#E09A55", "#F7DEC6", "#F4F5F7", "#CFEAE7", "#7CC7BF", "#1F9189", "#07605B"),
+    runs=("#1C2230", "#7A1C8C", "#5C7612", "#1B74B3", "#7A5238", "#C9417F"),
 )
 
 # In dark the centre is dark and the ends bright, so that "near 1" recedes in both themes.
@@ -91,4 +96,5 @@ DARK = Palette(
     free="#222834",
     steps=("#4E5AAE", "#6C79D8", "#929DEE", "#C3CAFA"),
     diverging=("#FBC48E", "#DE8A3C", "#84501F", "#2A2F3A", "#1D504D", "#27938A", "#4CC1B5", "#93E3DA"),
+    runs=("#E7EAF1", "#C46BE0", "#A9C24A", "#5DB4EE", "#B9977A", "#FB9CC0"),
 )

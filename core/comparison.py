@@ -1,0 +1,263 @@
+"""Two to six runs side by side: what differs in their settings, and what may not be compared because of it.
+
+Every field of a run's spec and environment that can change a result is compared, each under one name; what a run measured is no setting.
+Prompts are compared by the hash of their texts, so that nothing of them need be shown; where texts are withheld, other hashes may still
+be the same prompts. A value that a run does not record is
+"not known": it is named, and never taken for equal. Not covered: settings of an engine that an imported run did not record.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from core.policies import describe
+from core.runs import Environment, ModelRef, Prompt, Run, RunSpec
+
+MOST, LEAST = 6, 2
+LETTERS = "ABCDEF"
+UNKNOWN = "not known"
+NOT_USED = "not used"
+
+Topic = Literal["machine", "precision", "versions", "rival", "prompts", "temperature", "decoding", "seed", "target", "kind", "source"]
+
+CANNOT: dict[Topic, str] = {
+    "machine": "Times belong to the machine they were taken on, so c, v, h, e and the speedups that follow from them cannot be compared as "
+    "those of the pairs. Alpha and tokens per round can.",
+    "precision": "In another number format the target may write other answers and every pass costs another time: answers, alpha, c and speedups "
+    "cannot be compared as those of the pairs.",
+    "versions": "Kernels and the library's loop change between versions, so c, v, h, e and speedups may differ for that reason alone. "
+    "Alpha can be compared, under sampling only between equal Transformers.",
+    "rival": "Speedups, c, v and h are relative to another kind of plain decoding, so they cannot be compared. Alpha can.",
+    "prompts": "Alpha, tokens per round and speedups are of other texts, so they cannot be compared as those of the pairs. c, v, h and e can, "
+    "at similar lengths.",
+    "temperature": "Alpha belongs to the way the target's tokens are drawn, and so do tokens per round and speedups: they cannot be compared. "
+    "c, v, h and e can.",
+    "decoding": "Greedy and sampled decoding accept by different rules and write other answers: alpha, answers and speedups cannot be compared. "
+    "c and v can.",
+    "seed": "The answers were drawn with other seeds, so they are other texts: alpha and speedups differ a little by chance.",
+    "target": "Each speedup is relative to its own target, so a larger one does not mean a faster answer. "
+    "c, v and h are in steps of each own target.",
+    "kind": "A smoke test and a side-by-side run write one prompt only and say nothing about other traffic: their numbers cannot be compared "
+    "with a measurement's.",
+    "source": "Imported numbers were counted and timed by somebody else's program: only what their definition gives can be compared.",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of one run: its value as compared, and in words; topic: what it limits, None where it limits no comparison."""
+
+    name: str
+    topic: Topic | None
+    value: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting of all runs, in words, in the order of the runs; `others`: letters of those that differ from the baseline.
+
+    certain: two known values differ; else something is not known for some.
+    """
+
+    name: str
+    topic: Topic | None
+    words: tuple[str, ...]
+    others: str
+    certain: bool
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One reason not to compare: the settings that differ, and what cannot be compared then."""
+
+    topic: Topic
+    names: tuple[str, ...]
+    others: str
+    certain: bool
+    sentence: str
+
+
+def differences(runs: Sequence[Run], baseline: int = 0) -> list[Row]:
+    """The settings that are not the same, or not known, in all runs."""
+    return [row for row, differs in _rows(runs, baseline) if differs]
+
+
+def same(runs: Sequence[Run]) -> list[Row]:
+    """The settings that all runs share."""
+    return [row for row, differs in _rows(runs, 0) if not differs]
+
+
+def cautions(rows: Sequence[Row]) -> list[Caution]:
+    """What cannot be compared because of these differences, one for each topic, in the order of the rows."""
+    found: dict[Topic, list[Row]] = {}
+    for row in rows:
+        if row.topic:
+            found.setdefault(row.topic, []).append(row)
+    return [
+        Caution(
+            topic,
+            tuple(row.name for row in those),
+            "".join(sorted(set("".join(row.others for row in those)))),
+            any(row.certain for row in those),
+            CANNOT[topic],
+        )
+        for topic, those in found.items()
+    ]
+
+
+def fingerprint(prompt: Prompt) -> str:
+    """What makes a prompt the same prompt: its text and its conversation, not its label."""
+    turns = [[message.role, message.content] for message in prompt.messages]
+    return hashlib.sha256(json.dumps([prompt.text, turns]).encode()).hexdigest()
+
+
+def _rows(runs: Sequence[Run], baseline: int) -> Iterator[tuple[Row, bool]]:
+    every = [{setting.name: setting for setting in settings(run)} for run in runs]
+    alike = len({one["Prompts"].value for one in every}) == 1
+    for name in every[0]:
+        if name in _OF_EQUAL_PROMPTS and not alike:  # of other prompts, order and labels are other anyway
+            continue
+        row = [one[name] for one in every]
+        known = {setting.value for setting in row if setting.value != UNKNOWN}
+        differs = len({setting.value for setting in row}) > 1
+        certain = len(known) > 1 and not (name == "Prompts" and _cannot_tell(runs))
+        others = "".join(letter for letter, setting in zip(LETTERS, row, strict=False) if setting.value != row[baseline].value)
+        topics: list[Topic] = [setting.topic for setting in row if setting.topic]
+        yield Row(name, topics[0] if topics else None, tuple(setting.words for setting in row), others, certain), differs
+
+
+def _cannot_tell(runs: Sequence[Run]) -> bool:
+    """Whether prompts that look different may be the same: as many of them, and their texts withheld in some run (`core.privacy`)."""
+    withheld = any(prompt.withheld for run in runs for prompt in run.spec.prompts)
+    return withheld and len({len(run.spec.prompts) for run in runs}) == 1
+
+
+def settings(run: Run) -> list[Setting]:
+    """Every setting of a run, always the same names in the same order."""
+    spec, where = run.spec, run.environment
+    return [
+        *_source(run),
+        *_model("Target", "target", spec.target, where and (where.target_parameters, where.target_layers)),
+        *_model("Draft", None, spec.draft, where and (where.draft_parameters, where.draft_layers)),
+        *_prompts(spec),
+        *_decoding(spec),
+        *_machine(spec, where),
+        *_versions(where),
+    ]
+
+
+_OF_EQUAL_PROMPTS = ("Order of the prompts", "Labels")
+
+
+def _setting(name: str, topic: Topic | None, value: object, words: str | None = None) -> Setting:
+    """A setting whose words are its value unless given; None is a value that the run does not record."""
+    if value is None:
+        return Setting(name, topic, UNKNOWN, UNKNOWN)
+    return Setting(name, topic, repr(value), str(value) if words is None else words)
+
+
+def _source(run: Run) -> list[Setting]:
+    spec = run.spec
+    kinds = {"full": "measurement", "smoke": "smoke test", "side_by_side": "side by side"}
+    measured = run.imported is None or run.imported.source == "draftgauge"
+    source = "measured by Draftgauge" if measured or run.imported is None else f"imported: {run.imported.source.replace('_', ' ')}"
+    lanes = [
+        f"{describe(lane.policy)}{_own_draft(lane.draft)}{f', weight {lane.ensemble_weight:g}' if lane.ensemble_weight else ''}"
+        for lane in spec.lanes
+    ]
+    return [
+        _setting("Source", "source", source),
+        _setting("Kind of run", "kind", kinds[spec.extent]),
+        _setting("Columns", None, [lane.model_dump(mode="json") for lane in spec.lanes], "; ".join(lanes)),
+        _setting("Order of the columns", None, spec.order, ", ".join(str(lane + 1) for lane in spec.order)),
+        _setting("Predicted from run", None, spec.reference),
+        _setting("Time for confirmation", None, spec.confirm_s, f"{spec.confirm_s:g} s"),
+    ]
+
+
+def _own_draft(draft: ModelRef | None) -> str:
+    return f" with {draft.name}" if draft else ""
+
+
+def _model(role: str, topic: Topic | None, ref: ModelRef, size: tuple[int, int] | None) -> list[Setting]:
+    """The demo models lie wherever this program is installed, so their path is none of their own; folders have no revision."""
+    path = "" if ref.source == "demo" else ref.path
+    revision = None if ref.source == "hub" and not ref.revision else ref.revision
+    return [
+        _setting(role, topic, (ref.source, ref.name), f"{ref.name} ({ref.source})"),
+        _setting(f"{role}, path", None, path),
+        _setting(f"{role}, revision", topic, revision),
+        _setting(f"{role}, parameters", topic, size and size[0], f"{size[0]:,}" if size else None),
+        _setting(f"{role}, layers", topic, size and size[1]),
+    ]
+
+
+def _prompts(spec: RunSpec) -> list[Setting]:
+    each = [fingerprint(prompt) for prompt in spec.prompts]
+    labelled = sorted(zip(each, (prompt.label for prompt in spec.prompts), strict=True))
+    counts = {prompt.label: 0 for prompt in spec.prompts}
+    for prompt in spec.prompts:
+        counts[prompt.label] += 1
+    kinds = ", ".join(f"{label or 'none'} {count}" for label, count in counts.items())
+    several = "prompt" if len(each) == 1 else "prompts"
+    withheld = ", texts withheld" if any(prompt.withheld for prompt in spec.prompts) else ""
+    return [
+        _setting("Prompts", "prompts", sorted(each), f"{len(each)} {several}, {_short(sorted(each))}{withheld}"),
+        _setting("Order of the prompts", None, each, _short(each)),
+        _setting("Labels", None, labelled, f"{kinds}, {_short(labelled)}"),
+        _setting("Chat template", "prompts", spec.chat_template, "applied" if spec.chat_template else "not applied"),
+        _setting("Stop strings", "prompts", spec.stop, ", ".join(map(repr, spec.stop)) or "none"),
+        _setting("Most new tokens", "prompts", spec.max_new_tokens),
+    ]
+
+
+def _short(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:8]
+
+
+def _decoding(spec: RunSpec) -> list[Setting]:
+    """In greedy decoding temperature, top-k and top-p do nothing, and no token is drawn with the seed."""
+    how = spec.decoding
+    drawn: dict[str, object] = {
+        "Temperature": how.temperature,
+        "Top-k": how.top_k or "off",
+        "Top-p": how.top_p if how.top_p < 1 else "off",
+        "Warpers on the draft": "once" if how.warpers_once else "twice, the library's own way",
+        "Draft temperature": "the target's" if how.draft_temperature is None else how.draft_temperature,
+    }
+    return [
+        _setting("Decoding", "decoding", "sampled" if how.sample else "greedy"),
+        *(_setting(name, "temperature", value if how.sample else NOT_USED) for name, value in drawn.items()),
+        _setting("Repetition penalty", "temperature", how.repetition_penalty),
+        _setting("Seed", "seed" if how.sample else None, spec.seed),
+    ]
+
+
+def _machine(spec: RunSpec, where: Environment | None) -> list[Setting]:
+    return [
+        _setting("Device", "machine", _asked_and_found(spec.device, where and where.device)),
+        _setting("Device name", "machine", where and where.device_name),
+        _setting("Host", "machine", where and where.host),
+        _setting("Platform", "machine", where and where.platform),
+        _setting("Threads", "machine", where and where.threads),
+        _setting("Number format", "precision", _asked_and_found(spec.dtype, where and where.dtype)),
+        _setting("Plain decoding, the rival", "rival", where and where.plain),
+        _setting("Calibration of the loop", None, where and (f"that of {where.carried.draft}" if where.carried else "its own")),
+    ]
+
+
+def _asked_and_found(asked: str, found: str | None) -> str:
+    return asked if found in (None, asked) else f"{asked} asked for, {found} used"
+
+
+def _versions(where: Environment | None) -> list[Setting]:
+    return [
+        _setting("Python", "versions", where and where.python),
+        _setting("PyTorch", "versions", where and where.torch),
+        _setting("Transformers", "versions", where and where.transformers),
+        _setting("Attention", "versions", where and where.attention),
+        _setting("scikit-learn", "versions", where and ("present, adapts the threshold" if where.scikit_learn else "absent")),
+    ]
