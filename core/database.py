@@ -3,6 +3,8 @@
 Dates are seconds since 1970 (UTC). Records are kept as the JSON of `core.runs`, so that a table
 changes only when something new must be searched for. The meta table, not SQLite's
 `user_version`, holds the version, so that PostgreSQL can take SQLite's place by URL.
+What a run was asked, prompts and all, stands in a table of its own: a list of ten thousand runs
+then reads a few megabytes and not their texts.
 """
 
 from collections.abc import Generator
@@ -18,6 +20,7 @@ from sqlalchemy import (
     Engine,
     Float,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -29,17 +32,14 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
-    text,
     update,
 )
 from sqlalchemy.exc import SQLAlchemyError
 
 from core.errors import StoreError
+from core.migrations import MIGRATIONS
 
-SCHEMA = 1
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
-"""Statements that lead from a schema version to the next."""
-
+SCHEMA = 2
 WAIT_FOR_LOCK_S = 5.0
 
 metadata = MetaData()
@@ -53,7 +53,6 @@ runs = Table(
     Column("id", String(32), nullable=False, unique=True),
     Column("device", String(60), nullable=False),
     Column("status", String(20), nullable=False, index=True),
-    Column("spec", Text, nullable=False),
     Column("progress", Text, nullable=False),
     Column("environment", Text),
     Column("disturbed", Boolean, nullable=False, default=False),
@@ -64,7 +63,36 @@ runs = Table(
     Column("host", String(255)),
     Column("claimed_by", Integer),
     Column("heartbeat_s", Float),
+    Column("extent", String(20), nullable=False, default="full"),
+    Column("target", Text, nullable=False, default=""),
+    Column("draft", Text, nullable=False, default=""),
+    Column("dtype", String(20), nullable=False, default=""),
+    Column("device_name", Text, nullable=False, default=""),
+    Column("group_id", Text, nullable=False, default=""),
+    Column("share_id", String(32), nullable=False),
+    Column("tags", Text, nullable=False, default="[]"),
+    Column("note", Text, nullable=False, default=""),
+    Column("edition", Integer, nullable=False, default=0),
+    Column("words", Text, nullable=False, default=""),
+    Column("deleted_s", Float),
+    Column("summary", Text),
+    Column("speedup", Float),
+    Column("alpha", Float),
+    Column("c", Float),
+    Column("imported", Text),
     sqlite_autoincrement=True,
+)
+"""device_name: as the worker found it, until then the device's id. tags: a JSON list. words: names, tags and note in folded case, for the
+search. speedup, alpha, c: as in the summary or the import, for sorting."""
+Index("ix_runs_share_id", runs.c.share_id, unique=True)
+Index("ix_runs_group_id", runs.c.group_id)
+Index("ix_runs_created_s", runs.c.created_s)
+
+specs = Table(
+    "specs",
+    metadata,
+    Column("run_id", String(32), ForeignKey("runs.id"), primary_key=True),
+    Column("data", Text, nullable=False),
 )
 
 results = Table(
@@ -121,6 +149,22 @@ def connect(place: Path | str) -> Engine:
     return engine
 
 
+def size_bytes(engine: Engine) -> int | None:
+    """Bytes of a SQLite store with what it has not folded in yet; None for a database server's."""
+    if engine.dialect.name != "sqlite":
+        return None
+    file = Path(engine.url.database or "")
+    return sum(part.stat().st_size for part in (file, file.with_name(f"{file.name}-wal")) if part.exists())
+
+
+def compact(engine: Engine) -> None:
+    """Rewrite a SQLite store without its free room; a database server does that by itself."""
+    if engine.dialect.name == "sqlite":
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("VACUUM")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 @contextmanager
 def sentences(place: str) -> Generator[None]:
     """Turn the database's errors into StoreErrors that say what to do."""
@@ -163,10 +207,17 @@ def _migrate(connection: Connection, place: str) -> None:
             f"{place} was written by a newer Draftgauge (schema {found}; this one knows {SCHEMA}). "
             "Update Draftgauge, or set DRAFTGAUGE_DATA to another folder."
         )
-    for version in range(found, SCHEMA):
-        for statement in MIGRATIONS[version]:
-            connection.execute(text(statement))
-        connection.execute(update(meta).values(schema_version=version + 1))
+    if found < SCHEMA:
+        _lock(connection)
+        for version in range(connection.execute(select(meta.c.schema_version)).scalar_one(), SCHEMA):
+            MIGRATIONS[version](connection)
+            connection.execute(update(meta).values(schema_version=version + 1))
+
+
+def _lock(connection: Connection) -> None:
+    """All or nothing, and one program at a time: Python's SQLite driver opens no transaction before a statement that changes a table's columns."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _sentence(place: str, error: SQLAlchemyError) -> str:

@@ -9,26 +9,26 @@ import secrets
 import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
-from core import database
+from core import notes, run_rows
 from core.database import devices, prompt_drafts, results, runs, traces
 from core.errors import InvalidInput, StoreError
+from core.privacy import installation_key, without_texts
 from core.record import Record, Step
 from core.runs import TIMED, DeviceInfo, Difference, Environment, Generation, PassTimes, Progress, Run, RunSpec, Status
 from core.settings import Settings
+from core.shelf import Shelf
 from core.trace import PromptTrace
-from core.trace_file import pack_traces, unpack_traces
+from core.trace_file import pack_traces
 
 FILE_NAME = "draftgauge.sqlite"
 DRAFTS_KEPT = 100
 
-_MEASURES = runs.c.spec.not_like('%"extent":"smoke"%')  # no text in a spec can hold this: JSON escapes its quotes
+_MEASURED = (runs.c.extent == "full") & runs.c.imported.is_(None) & runs.c.deleted_s.is_(None)
 
 
 def open_store(settings: Settings) -> "Store":
@@ -36,35 +36,39 @@ def open_store(settings: Settings) -> "Store":
     return Store(settings.data / FILE_NAME)
 
 
-class Store:
+class Store(Shelf):
     """All runs, safe to use from several threads and processes. Every method may raise StoreError."""
-
-    def __init__(self, place: Path | str) -> None:
-        """`place` is a SQLite file, made when it is missing, or a database URL."""
-        self.place = str(place)
-        self._engine = database.connect(place)
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._engine.dispose()
 
     def add(self, spec: RunSpec) -> str:
         """Queue a run and return its id."""
         run_id = secrets.token_hex(5)
         with self._begin() as connection:
-            row = {"id": run_id, "device": spec.device, "status": "queued", "spec": spec.model_dump_json(), "progress": Progress().model_dump_json()}
-            connection.execute(insert(runs).values(**row, created_s=time.time()))
+            run_rows.add_run(connection, run_id, spec, created_s=time.time())
+        return run_id
+
+    def insert(self, run: Run) -> str:
+        """Keep a whole run with its traces; returns its id, a new one where it is taken. Raises InvalidInput when it has not ended."""
+        if run.status in notes.ALIVE:
+            raise InvalidInput(f"The run {run.id} is {run.status}; only a run that has ended can be kept. Wait for its end, then export it again.")
+        with self._begin() as connection:
+            taken = connection.execute(select(runs.c.id).where(runs.c.id == run.id)).one_or_none()
+            run_id = run.id if run.id.isalnum() and len(run.id) <= 32 and taken is None else secrets.token_hex(5)
+            run_rows.add_whole(connection, run_id, run)
         return run_id
 
     def get(self, run_id: str, *, traces: bool = False, results: bool = True) -> Run:
-        """One run, with its traces on request; without `results` only what was asked and how it goes. Raises InvalidInput when there is none."""
+        """One run, with its traces on request; without `results` only what was asked and how it goes. Raises InvalidInput when there is none.
+
+        By its share id it comes without its texts, and with share ids in place of every id, so that nothing leads to them.
+        """
         with self._begin() as connection:
-            row = connection.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
+            row = connection.execute(run_rows.with_spec().where((runs.c.id == run_id) | (runs.c.share_id == run_id))).one_or_none()
             if row is None:
                 raise InvalidInput(f"There is no run {run_id}.")
-            measured = _measured(connection, run_id) if results else []
-            packed = _packed_traces(connection, run_id) if traces else []
-        return _run(row, measured, packed)
+            measured = run_rows.measured(connection, row.id) if results else ()
+            packed = run_rows.packed_traces(connection, row.id) if traces else ()
+            run = run_rows.to_run(row, measured, packed)
+            return run if row.id == run_id else self._shared(connection, run)
 
     def streamed(self, run_id: str, after: int = 0) -> tuple[int, list[Step]]:
         """What a side-by-side run has written since the place `after`, and the place to go on from; 0 is the beginning."""
@@ -79,9 +83,9 @@ class Store:
             return connection.execute(select(runs.c.status).where(runs.c.id == run_id)).scalar_one_or_none()
 
     def recent(self, limit: int) -> list[Run]:
-        """The newest runs first: what was asked and how it went, without passes, generations and traces.
+        """The newest measurements first: what was asked and how it went, without passes, generations and traces.
 
-        Smoke tests and `unreadable` ones are left out.
+        Smoke tests, side-by-side, imported, deleted and `unreadable` runs are left out.
         """
         return [run for run in self._newest(limit) if run is not None]
 
@@ -91,16 +95,17 @@ class Store:
 
     def _newest(self, limit: int) -> list[Run | None]:
         with self._begin() as connection:
-            rows = connection.execute(select(runs).where(_MEASURES).order_by(runs.c.number.desc()).limit(limit)).all()
-        return [_run_if_readable(row) for row in rows]
+            rows = connection.execute(run_rows.with_spec().where(_MEASURED).order_by(runs.c.number.desc()).limit(limit)).all()
+        return [run_rows.to_run_if_readable(row) for row in rows]
 
     def group(self, group: str) -> list[Run]:
         """The runs of one group in the order they were queued: what was asked and how it goes, without passes, generations and traces."""
-        if not group.isalnum():  # ids are; anything else could be a pattern, and "" would be every run without a group
+        if not group:
             return []
+        chosen = (runs.c.group_id == group) & runs.c.deleted_s.is_(None)
         with self._begin() as connection:
-            rows = connection.execute(select(runs).where(runs.c.spec.like(f'%"group":"{group}"%')).order_by(runs.c.number)).all()
-        return [run for row in rows if (run := _run_if_readable(row)) is not None]
+            rows = connection.execute(run_rows.with_spec().where(chosen).order_by(runs.c.number)).all()
+        return [run for row in rows if (run := run_rows.to_run_if_readable(row)) is not None]
 
     def timing(self) -> bool:
         """Whether a run is in a timed stage on some device, so that the machine should be left alone."""
@@ -140,7 +145,7 @@ class Store:
 
     def environment(self, run_id: str, environment: Environment) -> None:
         """Record where the run is measured."""
-        with self._running(run_id, environment=environment.model_dump_json()):
+        with self._running(run_id, environment=environment.model_dump_json(), device_name=environment.device_name):
             pass
 
     def disturbed(self, run_id: str) -> None:
@@ -225,11 +230,6 @@ class Store:
             return connection.execute(select(prompt_drafts.c.text).where(prompt_drafts.c.id == draft_id)).scalar_one_or_none()
 
     @contextmanager
-    def _begin(self) -> Generator[Connection]:
-        with database.sentences(self.place), self._engine.begin() as connection:
-            yield connection
-
-    @contextmanager
     def _running(self, run_id: str, **values: Any) -> Generator[Connection]:
         """A transaction that first proves, and so holds, that the run is still running."""
         with self._begin() as connection:
@@ -239,54 +239,14 @@ class Store:
             yield connection
 
     def _append(self, run_id: str, kind: str, records: Sequence[Record | float]) -> None:
-        rows = [{"run_id": run_id, "kind": kind, "data": r.model_dump_json() if isinstance(r, Record) else repr(r)} for r in records]
+        rows = run_rows.result_rows(run_id, kind, records)
         with self._running(run_id) as connection:
             if rows:
                 connection.execute(insert(results), rows)
 
-
-def _measured(connection: Connection, run_id: str) -> list[tuple[str, str]]:
-    """Kind and JSON of everything reported, in order."""
-    rows = connection.execute(select(results.c.kind, results.c.data).where(results.c.run_id == run_id).order_by(results.c.number)).all()
-    return [(kind, data) for kind, data in rows]
-
-
-def _packed_traces(connection: Connection, run_id: str) -> list[bytes]:
-    """Traces up to the first gap, so that their index is the prompt's."""
-    rows = connection.execute(select(traces.c.prompt, traces.c.data).where(traces.c.run_id == run_id).order_by(traces.c.prompt)).all()
-    return [data for expected, (prompt, data) in enumerate(rows) if prompt == expected]
-
-
-def _run(row: Row[Any], measured: Sequence[tuple[str, str]], packed: Sequence[bytes]) -> Run:
-    try:
-        return Run(
-            id=row.id,
-            spec=RunSpec.model_validate_json(row.spec),
-            status=row.status,
-            progress=Progress.model_validate_json(row.progress),
-            created=_date(row.created_s),
-            started=None if row.started_s is None else _date(row.started_s),
-            finished=None if row.finished_s is None else _date(row.finished_s),
-            error=row.error,
-            environment=None if row.environment is None else Environment.model_validate_json(row.environment),
-            passes=tuple(PassTimes.model_validate_json(data) for kind, data in measured if kind == "passes"),
-            draft_prefill_s=tuple(float(data) for kind, data in measured if kind == "draft_prefill"),
-            differences=tuple(Difference.model_validate_json(data) for kind, data in measured if kind == "difference"),
-            generations=tuple(Generation.model_validate_json(data) for kind, data in measured if kind == "generation"),
-            disturbed=row.disturbed,
-            steps=tuple(Step.model_validate_json(data) for kind, data in measured if kind == "step"),
-            traces=tuple(trace for data in packed for trace in unpack_traces(data)),
-        )
-    except ValidationError as error:
-        raise StoreError(f"Run {row.id} cannot be read: it is damaged, or of another version of Draftgauge.") from error
-
-
-def _run_if_readable(row: Row[Any]) -> Run | None:
-    try:
-        return _run(row, [], [])
-    except StoreError:
-        return None
-
-
-def _date(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+    def _shared(self, connection: Connection, run: Run) -> Run:
+        """A run as its share id shows it."""
+        reference = connection.execute(select(runs.c.share_id).where(runs.c.id == run.spec.reference)).scalar_one_or_none()
+        spec = run.spec.model_copy(update={"reference": reference or "", "group": ""})
+        shown = run.model_copy(update={"id": run.share_id, "spec": spec})
+        return without_texts(shown) if "://" in self.place else without_texts(shown, installation_key(Path(self.place).parent))

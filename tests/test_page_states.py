@@ -300,7 +300,7 @@ def test_unknown_output_of_a_tool_is_a_sentence_and_stays_text():
 def test_a_run_that_cannot_be_read_is_counted(store: Store):
     run_id = synthetic.keep(store, synthetic.run())
     with store._begin() as connection:
-        connection.execute(update(database.runs).where(database.runs.c.id == run_id).values(spec="{"))
+        connection.execute(update(database.specs).where(database.specs.c.run_id == run_id).values(data="{"))
     assert "1 run cannot be read" in texts(open_page("start"))
 
 

