@@ -22,6 +22,7 @@ from core.intervals import Floats
 from core.landscape import GAMMAS
 from core.policies import Drafting, FixedGamma, Heuristic, Oracle, Plain, Policy, PromptLookup, TransformersDefault, describe
 from core.recommend import Recommendation
+from core.record import Summary
 from core.replay import Rounds, replay_all, rounds_drawn
 from core.runs import Run
 from core.timing import LoopCosts
@@ -195,6 +196,23 @@ def analyse(run: Run) -> Analysis | Unfinished:
         return Analysis(run, alpha(run), LoopCosts.from_run(run), table, predict.recommend(table))
     except (NotMeasured, InvalidInput) as error:
         return Unfinished(run, str(error), alpha(run) if run.traces else None)
+
+
+def summary(analysis: Analysis) -> Summary:
+    """The answer in short, for lists of runs. Where a run has no interval on these prompts, both its ends are the speedup itself."""
+    advice = analysis.advice
+    low, high = advice.on_these_prompts or (advice.speedup, advice.speedup)
+    return Summary(
+        verdict=advice.verdict,
+        policy=describe(advice.policy),
+        speedup=advice.speedup,
+        low=low,
+        high=high,
+        traffic=advice.for_traffic,
+        confirmed=advice.confirmed,
+        alpha=analysis.alpha.value,
+        c=analysis.costs.c,
+    )
 
 
 def sentence_case(text: str) -> str:

@@ -19,13 +19,14 @@ from core.station import Station
 from core.store import Store
 
 MOST_NEW_TOKENS = 4096
+READ_ONLY = "This installation only shows runs (DRAFTGAUGE_READ_ONLY). Measure on one of your own, and import the run there."
 
 
 class Bench:
     """Takes runs, hands them to the workers one by one, and can cancel them. Safe to use from several threads."""
 
     def __init__(self, settings: Settings, store: Store, *, prewarm: tuple[str, ...] = ("cpu",), entry: Entry | None = None) -> None:
-        """Start the workers of the devices in `prewarm`, and of those that runs wait for.
+        """Start the workers of the devices in `prewarm`, and of those that runs wait for; none where the setting `read_only` is on.
 
         Raises StoreError when another server uses the data folder, or when it cannot be written.
         """
@@ -34,7 +35,10 @@ class Bench:
         self._entry = entry or Entry()
         self._submitting = threading.Lock()
         self._stations: dict[str, Station] = {}
-        self._lock = _data_folder_lock(settings)
+        self._lock = FileLock(settings.data / "server.lock", timeout=0, thread_local=False)
+        if settings.read_only:
+            return
+        _take(self._lock, settings)
         try:
             store.interrupt_running()
             for device in dict.fromkeys((*prewarm, *store.waiting_devices())):
@@ -45,6 +49,7 @@ class Bench:
 
     def submit(self, spec: RunSpec) -> str:
         """Queue a run and return its id. Raises InvalidInput, ModelError or QueueFull when it cannot be run."""
+        self._may_change()
         self._check(spec)
         with self._submitting:
             waiting = len(self._store.queued())
@@ -56,6 +61,7 @@ class Bench:
 
     def cancel(self, run_id: str) -> None:
         """Cancel a waiting run at once, or a running one as soon as its worker can stop; what it measured is kept."""
+        self._may_change()
         if not self._store.cancel_queued(run_id):
             for station in tuple(self._stations.values()):
                 station.cancel(run_id)
@@ -85,6 +91,10 @@ class Bench:
             self._stations[device] = Station(self._settings, self._store, device, self._entry)
         return self._stations[device]
 
+    def _may_change(self) -> None:
+        if self._settings.read_only:
+            raise InvalidInput(READ_ONLY)
+
     def _check(self, spec: RunSpec) -> None:
         prompts.check(spec.prompts)
         if not 1 <= spec.max_new_tokens <= MOST_NEW_TOKENS:
@@ -96,9 +106,8 @@ class Bench:
         pair.check(spec.draft, self._settings)
 
 
-def _data_folder_lock(settings: Settings) -> FileLock:
+def _take(lock: FileLock, settings: Settings) -> None:
     """Only one server may use a data folder: two would hand out the same runs."""
-    lock = FileLock(settings.data / "server.lock", timeout=0, thread_local=False)
     try:
         settings.data.mkdir(parents=True, exist_ok=True)
         lock.acquire()
@@ -106,4 +115,3 @@ def _data_folder_lock(settings: Settings) -> FileLock:
         raise StoreError(f"Another Draftgauge uses the data folder {settings.data}. Stop it, or set DRAFTGAUGE_DATA to another folder.") from error
     except OSError as error:
         raise StoreError(f"The data folder {settings.data} cannot be written ({error.strerror}). Free some space or set DRAFTGAUGE_DATA.") from error
-    return lock

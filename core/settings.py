@@ -21,6 +21,7 @@ class Settings(BaseSettings):
     model_roots: list[Path] = Field(default=[], description="folders whose sub-folders hold models in the Hugging Face layout, as a JSON list")
     threads: int = Field(default=max(1, (os.cpu_count() or 2) - 1), ge=1, description="torch threads of the worker on a CPU")
     queue_length: int = Field(default=20, ge=1, description="jobs that may wait; one more is refused with a sentence")
+    read_only: bool = Field(default=False, description="true: runs are only shown; nothing is measured, cancelled, edited, deleted or imported")
 
     @field_validator("data")
     @classmethod

@@ -82,6 +82,8 @@ class Process:
             sink = StoreSink(store, run_id, self._cancellation.shield)
             outcome = self._measure(store, run_id, sink, measure)
             sink.flush()
+            if outcome[0] == "done":
+                self._summarise(store, run_id)
         except StoreError as error:
             return "failed", str(error)
         return outcome
@@ -99,6 +101,19 @@ class Process:
             says = f"{type(error).__name__}: {error}".splitlines()[0][:200]
             return "failed", f"The measurement stopped unexpectedly ({says}). The end of {log_file(self._settings, self._device)} says more."
         return "done", ""
+
+    def _summarise(self, store: Store, run_id: str) -> None:
+        """Keep the answer beside the run, for lists of runs. A run without one is whole all the same, and is answered when it is opened."""
+        from core.analysis import Analysis, analyse, summary  # with pandas and Plotly, which a worker that starts need not wait for
+
+        try:
+            run = store.get(run_id, traces=True)
+            found = analyse(run) if run.spec.extent == "full" else None
+        except Exception:
+            log.exception("run %s could not be summarised", run_id)
+        else:
+            if isinstance(found, Analysis):
+                store.summarise(run_id, summary(found))
 
     @contextlib.contextmanager
     def _device_to_itself(self) -> Generator[None]:
