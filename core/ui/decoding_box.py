@@ -62,14 +62,17 @@ class Settings:
         )
 
 
-def settings_box(target: ModelRef | None, devices: Sequence[DeviceInfo]) -> Settings:
-    """All settings, most important first; the rarer ones are folded, and named in a line when they are set."""
+def settings_box(target: ModelRef | None, devices: Sequence[DeviceInfo], *, measures: bool = True) -> Settings:
+    """All settings, most important first; the rarer ones are folded, and named in a line when they are set.
+
+    measures: with what only a measurement has, stop strings and the time for the confirmation.
+    """
     info = _described(target)
     model = _model(info)
     sample = _decoding(model)
     chat_template = _chat_template(target, info)
     tokens, device, dtype = _where(devices)
-    typed = _typed(sample, tokens)
+    typed = _typed(sample, tokens, measures)
     for problem in typed.problems:
         st.error(look.plain(problem), icon=":material/error:")
     if not typed.problems:
@@ -167,24 +170,35 @@ def _where(devices: Sequence[DeviceInfo]) -> tuple[int, str, Dtype]:
     return int(tokens), device, dtype
 
 
-def _typed(sample: bool, tokens: int) -> Typed:
+def _typed(sample: bool, tokens: int, measures: bool) -> Typed:
     """The folded settings, and everything typed."""
-    with st.expander("More: stop strings, repetition penalty, seed, draft temperature"):
-        st.text_area("Stop strings", key="stop", height=80, help=STOP_HELP, placeholder="One per line, such as \\n\\n", **KEPT)
-        look.note("The library cannot stop there with a draft: recorded answers are cut there, real runs write on.")
+    with st.expander(f"More: {'stop strings, ' if measures else ''}repetition penalty, seed, draft temperature"):
+        if measures:
+            st.text_area("Stop strings", key="stop", height=80, help=STOP_HELP, placeholder="One per line, such as \\n\\n", **KEPT)
+            look.note("The library cannot stop there with a draft: recorded answers are cut there, real runs write on.")
         with st.container(horizontal=True):
             _number(
                 "Repetition penalty", "repetition_penalty", USUAL.repetition_penalty, 0.05, "%.2f", "Above 1 against repeating; acts on greedy too."
             )
             _number("Seed", "seed", USUAL.seed, 1, None, "Draws the answers under sampling, and the prompts for calibration. Same seed, same rounds.")
-            most = "Plain and the best settings are really run until the interval is tight, or this time is over. 0: nothing is confirmed."
-            _number("Confirm, seconds", "confirm_s", USUAL.confirm_s, 15.0, "%.0f", most)
+            if measures:
+                most = "Plain and the best settings are really run until the interval is tight, or this time is over. 0: nothing is confirmed."
+                _number("Confirm, seconds", "confirm_s", USUAL.confirm_s, 15.0, "%.0f", most)
         if sample:
             st.toggle("Warpers once on the draft", key="warpers_once", help=ONCE_HELP, **KEPT)
             own = "Another temperature for the draft alone; empty for the target's. The answers' distribution stays the same."
             _number("Draft temperature", "draft_temperature", None, 0.1, "%.2f", own, placeholder="as target")
     kept = st.session_state
-    names = ("temperature", "top_k", "top_p", "repetition_penalty", "warpers_once", "draft_temperature", "stop", "seed", "confirm_s")
+    names = (
+        "temperature",
+        "top_k",
+        "top_p",
+        "repetition_penalty",
+        "warpers_once",
+        "draft_temperature",
+        "seed",
+        *(("stop", "confirm_s") if measures else ()),
+    )
     given = {name: kept[name] for name in names if name in kept}
     return Typed(sample=sample, max_new_tokens=tokens, **given)
 

@@ -101,6 +101,12 @@ def example() -> Run:
     return demo.example_run()
 
 
+@st.cache_resource(max_entries=1, show_spinner=False)
+def side_example() -> Run:
+    """The bundled side-by-side run."""
+    return demo.side_example()
+
+
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _analysis(chosen: str, status: str) -> Analysis | Unfinished:
     return analyse(example() if chosen == EXAMPLE else desk()[0].get(chosen, traces=True))

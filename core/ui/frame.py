@@ -24,6 +24,7 @@ PAGES = {
     "measure": ("Measure", ":material/timer:"),
     "gamma": ("Choose gamma", ":material/ssid_chart:"),
     "memory_cost": ("Memory and cost", ":material/memory:"),
+    "side_by_side": ("Side by side", ":material/splitscreen_right:"),
 }
 
 

@@ -12,6 +12,8 @@ from core.ui.frame import page_path
 def show(run: Run) -> None:
     """The whole page of a run."""
     example, full = run.id == EXAMPLE, run.spec.extent == "full"
+    if run.spec.extent == "side_by_side":
+        st.switch_page(page_path("side_by_side"), query_params={"run": run.id})
     result.pair_header(run, "Example run" if example else "")
     if run.status in ALIVE:
         live.watch(run.id)
@@ -31,6 +33,7 @@ def show(run: Run) -> None:
             submit(run.spec)
         if full and run.status == "done":
             more_prompts.button()
+            st.page_link(page_path("side_by_side"), label="Watch it side by side", icon=":material/splitscreen_right:", query_params={"from": run.id})
         st.button("New measurement", icon=":material/add:", on_click=forget_run)
     if run.spec.group:
         together = {"group": run.spec.group}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from core.palette import Palette
 from core.rounds import Round
+from core.side import Written
 from core.token_style import LABELS, Writer, rules
 
 
@@ -37,9 +38,9 @@ def style(palette: Palette) -> str:
     return f"<style>\n{rules(palette)}\n</style>"
 
 
-def legend(palette: Palette) -> str:
+def legend(palette: Palette, writers: Sequence[Writer] = ("draft", "target", "bonus")) -> str:
     """What the colours in the text mean."""
-    keys = "".join(f'<span><b class="{writer}">token</b>{LABELS[writer]}</span>' for writer in ("draft", "target", "bonus"))
+    keys = "".join(f'<span><b class="{writer}">token</b>{LABELS[writer]}</span>' for writer in writers)
     return f'{style(palette)}<div class="lg">{keys}</div>'
 
 
@@ -49,6 +50,29 @@ def text(palette: Palette, run: Sequence[Token]) -> str:
         f'<span class="{token.writer}" title="round {token.round}: {LABELS[token.writer]}">{html.escape(token.text)}</span>' for token in run
     )
     return f'{style(palette)}<div class="tk">{spans}</div>'
+
+
+def streamed(run: Sequence[Written], *, rejected: bool = False) -> str:
+    """An answer that is still being written, without its style: the exact text, one span per token in assisted columns.
+
+    rejected: with what each round threw away struck through behind what it wrote. Right-to-left lines stand on their own side.
+    """
+    return f'<div class="tk" dir="auto" style="unicode-bidi:plaintext">{"".join(_streamed(token, rejected) for token in run)}</div>'
+
+
+def _streamed(token: Written, rejected: bool) -> str:
+    text = html.escape(token.text)
+    if token.writer == "plain":
+        return text
+    away = html.escape("".join(token.rejected))
+    said = f"; thrown away: {away}" if away else ""
+    own = f'<span class="{token.writer}" title="round {token.round}: {LABELS[token.writer]}{said}">{text}</span>'
+    return f'{own}<span class="rejected">{away}</span>' if rejected and away else own
+
+
+def of_written(run: Sequence[Written]) -> list[Token]:
+    """The tokens of a side-by-side column, for the ruler."""
+    return [Token(token.text, "bonus" if token.writer == "plain" else token.writer, token.round, len(token.rejected)) for token in run]
 
 
 def ruler(palette: Palette, run: Sequence[Token]) -> str:
@@ -63,6 +87,6 @@ def ruler(palette: Palette, run: Sequence[Token]) -> str:
 
 
 def _group(number: int, row: list[Writer]) -> str:
-    accepted, rejected = row.count("draft"), row.count("rejected")
+    accepted, rejected = row.count("draft") + row.count("copied"), row.count("rejected")
     boxes = "".join(f'<i class="{writer}"></i>' for writer in row)
     return f'<div title="round {number}: {accepted} accepted of {accepted + rejected}">{boxes}</div>'

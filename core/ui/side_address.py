@@ -1,0 +1,53 @@
+"""Which side-by-side run, and which measurement, the page is about: from its address, else what this session looked at last.
+
+A side-by-side run has a place of its own in the session, apart from the measurement that the other pages are about.
+"""
+
+import streamlit as st
+
+from core.errors import DraftgaugeError
+from core.runs import Run
+from core.ui import desk
+
+RUN, FROM = "run", "from"
+_LAST, _REFERENCE = "_side_run", "_run"
+
+
+def run_id() -> str | None:
+    """The run to show, written back to the address; None for the form."""
+    chosen = st.query_params.get(RUN) or (None if FROM in st.query_params else st.session_state.get(_LAST))
+    if chosen:
+        look_at(chosen)
+    return chosen
+
+
+def look_at(chosen: str) -> None:
+    """Show this run from now on."""
+    st.session_state[_LAST] = chosen
+    if st.query_params.get(RUN) != chosen:
+        st.query_params[RUN] = chosen
+    st.query_params.pop(FROM, None)
+
+
+def forget() -> None:
+    """Back to the form, with the measurement it began from. A callback."""
+    st.session_state.pop(_LAST, None)
+    st.query_params.pop(RUN, None)
+
+
+def begin_from(chosen: str) -> None:
+    """Begin from this measurement: its address names it as a run by mistake."""
+    forget()
+    st.query_params[FROM] = chosen
+
+
+def reference() -> Run | None:
+    """The finished measurement that the form begins from; None where there is none, or it cannot be read."""
+    chosen = st.query_params.get(FROM) or st.session_state.get(_REFERENCE)
+    if not chosen:
+        return None
+    try:
+        found = desk.example() if chosen == desk.EXAMPLE else desk.desk()[0].get(chosen, traces=True)
+    except DraftgaugeError:
+        return None
+    return found if found.spec.extent == "full" and found.status == "done" else None

@@ -1,0 +1,199 @@
+"""A side-by-side run that has ended: the verdict in a sentence, what it rests on, the replay, and what was thrown away.
+
+The columns and the chart on one clock are the player (`core.player`), the same document that is exported. A speedup is decode only
+unless it says otherwise, and "same answer" is said after comparing token by token in greedy decoding only.
+"""
+
+import streamlit as st
+
+from core import numbers, side
+from core.analysis import sentence_case
+from core.errors import DraftgaugeError, NotMeasured
+from core.player import lane_name, player
+from core.runs import Run
+from core.side_prediction import Prediction, predict
+from core.ui import desk, look, provenance, result, side_tables
+from core.ui.frame import page_path
+
+SAMPLED = (
+    "different texts, because sampling draws every token anew: plain and assisted decoding use the random numbers in another order, "
+    "so the same seed does not mean the same text. Both come from the same distribution"
+)
+EQUALITY: dict[side.Equality, str] = {
+    "equal": ":green-badge[:material/check: outputs equal]",
+    "near tie": ":gray-badge[:material/balance: near tie]",
+    "real difference": ":red-badge[:material/error: real difference]",
+    "unexplained": ":orange-badge[:material/help: difference not explained]",
+    "sampled": ":gray-badge[:material/casino: sampled, not comparable]",
+    "lossy": ":orange-badge[:material/blur_on: lossy setting]",
+    "unfinished": "",
+}
+
+
+def show(run: Run, note: str = "") -> None:
+    """Everything about one run; `note` says whose it is."""
+    result.pair_header(run, note)
+    headline(run)
+    _ended(run)
+    for lane in range(1, len(run.spec.lanes)):
+        _difference(run, lane)
+    _prompt(run)
+    if not run.steps:
+        return
+    st.iframe(_player(run), alt="Replay of both columns on one clock")
+    side_tables.folded(run)
+    provenance.provenance(run)
+
+
+def example() -> None:
+    """The bundled recorded run, for who has no model yet."""
+    run = desk.side_example()
+    st.subheader("A recorded example", anchor=False)
+    st.markdown(facts(run))
+    st.iframe(_player(run), alt="Replay of the recorded example")
+    st.page_link(page_path("side_by_side"), label="Open the example", icon=":material/open_in_full:", query_params={"run": desk.EXAMPLE})
+
+
+def _player(run: Run) -> str:
+    return player(run, theme="dark" if st.context.theme.type == "dark" else "light", bare=True)
+
+
+def headline(run: Run) -> None:
+    """The page's sentence and its facts, for the second column; a third is named in the facts."""
+    look.headline(title(run), "\n\n".join(part for part in (facts(run), _gap(run)) if part))
+
+
+def title(run: Run) -> str:
+    """What became of the text, and how fast: never "same" where it was not compared."""
+    found, speed = side.comparison(run, 1), side.speedup(run, 1)
+    words: dict[side.Equality, str] = {
+        "equal": "Same answer",
+        "near tie": "Same answer up to a near tie",
+        "real difference": "Not the same answer",
+        "unexplained": "Not the same answer",
+        "sampled": "Two answers drawn at random",
+        "lossy": "Another answer, as this setting allows",
+        "unfinished": "Stopped early",
+    }
+    if found.equality == "unfinished" or speed is None:
+        return words[found.equality]
+    said, shown = numbers.speed(speed), round(speed, 2)
+    colour = "green" if shown > 1 else "orange" if shown < 1 else ""
+    own = lane_name(run, 1).lower() if run.spec.lanes[1].policy.kind == "lookup" else "this draft"
+    end = f": slower with {look.plain(own)}" if shown < 1 else ""
+    return f"{words[found.equality]}, {f':{colour}[{said}]' if colour else said}{end}"
+
+
+def facts(run: Run) -> str:
+    """Rounds instead of steps, the prediction, end to end, how all that is known."""
+    if side.comparison(run, 1).equality == "unfinished":
+        return ""
+    plain = side.lane_figures(run, 0)
+    parts = [f"{numbers.counted(plain.tokens, 'token')} in {numbers.counted(plain.rounds, 'step')} plain."]
+    parts += [_fact(run, lane) for lane in range(1, len(run.spec.lanes))]
+    found = prediction(run)
+    if isinstance(found, Prediction):
+        parts.append(f"Predicted for this prompt: **{numbers.ratio(found.speedup)}**.")
+    parts += [look.ORIGINS["measured"], EQUALITY[side.comparison(run, 1).equality]]
+    parts.append(":small[:gray[one prompt, run once; for the setting see Choose gamma]]")
+    return " ".join(parts)
+
+
+def _fact(run: Run, lane: int) -> str:
+    own, whole, speed = side.lane_figures(run, lane), side.end_to_end(run, lane), side.speedup(run, lane)
+    name = look.plain(lane_name(run, lane))
+    said = f"{name}: {numbers.counted(own.tokens, 'token')} in {numbers.counted(own.rounds, 'round')}"
+    if whole is None:
+        return f"{said}."
+    decode = f"**{numbers.ratio(speed)}** in decoding, " if speed and lane > 1 else ""
+    return f"{said}, {decode}**{numbers.ratio(whole)}** end to end, reading the prompt included."
+
+
+def _gap(run: Run) -> str:
+    if side.comparison(run, 1).equality == "unfinished":
+        return ""
+    found = prediction(run)
+    said = found.sentence if isinstance(found, Prediction) else found
+    return f":small[:gray[{look.plain(said)}]]" if said else ""
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _predicted(run_id: str, reference: str) -> Prediction | str:
+    """The prediction, or the sentence that says why there is none."""
+    try:
+        own = desk.side_example() if run_id == desk.EXAMPLE else desk.desk()[0].get(run_id, traces=True)
+        known = desk.example() if reference == desk.EXAMPLE else desk.desk()[0].get(reference, traces=True)
+        return predict(own, known, 1)
+    except DraftgaugeError as error:
+        return str(error)
+
+
+def prediction(run: Run) -> Prediction | str:
+    """What the reference predicts for the second column; a sentence where it cannot, "" where there is no reference."""
+    return _predicted(run.id, run.spec.reference) if run.spec.reference else ""
+
+
+def _difference(run: Run, lane: int) -> None:
+    """Where a column parts from plain: in words for rounding and chance, as an error for anything else."""
+    found, name = side.comparison(run, lane), look.plain(lane_name(run, lane))
+    if found.equality == "sampled" and lane == 1:
+        look.note(f"{sentence_case(SAMPLED)}.")
+    if found.token is None:
+        return
+    margin = "" if found.margin is None else f" Both choices are {found.margin:.2g} apart in float32."
+    where = f"{name} parts from plain at token {found.token + 1}: {look.code(_token(run, 0, found.token))} became"
+    where += f" {look.code(_token(run, lane, found.token))}.{margin}"
+    match found.equality:
+        case "real difference":
+            st.error(f"{where} That is more than rounding explains: a bug in the model, the library, or here.", icon=":material/error:")
+        case "near tie":
+            look.note(f":material/balance: {where} Rounding decides there; both texts are what the target says.")
+        case "lossy":
+            look.note(f":material/blur_on: {where} The draft has a say in this text, so it is not the target's answer.")
+        case _:
+            st.warning(f"{where} Whether rounding explains it was not found out.", icon=":material/help:")
+
+
+def _token(run: Run, lane: int, number: int) -> str:
+    pieces = [piece for step in side.steps_of(run.steps, lane) for piece in step.pieces]
+    return pieces[number] if number < len(pieces) else "end of text"
+
+
+def _ended(run: Run) -> None:
+    """What happened to a run that did not finish, and that what was written is kept."""
+    words = {"failed": "This run failed", "cancelled": "This run was stopped", "interrupted": "This run was interrupted"}
+    if run.status in words:
+        count = sum(len(step.tokens) for step in run.steps)
+        kept = f"Kept: {numbers.counted(count, 'token')}, shown below." if count else "Nothing had been written."
+        reason = f" {look.plain(run.error)}" if run.error else ""
+        st.warning(f"**{words[run.status]}.**{reason} {kept}", icon=result.STATUS_ICONS[run.status])
+    if run.disturbed:
+        look.note(":material/warning: Something else used the machine meanwhile; the times are less certain than usual.")
+
+
+def _prompt(run: Run) -> None:
+    prompt = run.spec.prompts[0]
+    shown = prompt.messages or ()
+    with st.expander(f"Prompt: {look.plain(_short(prompt.text))}", icon=":material/chat:"):
+        for turn in shown[:-1]:
+            look.note(look.plain(turn.role))
+            st.code(turn.content, language=None, wrap_lines=True)
+        st.code(prompt.text, language=None, wrap_lines=True)
+
+
+def _short(text: str, most: int = 80) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def download(run: Run) -> None:
+    """The replay as one file that plays in any browser, with texts or without."""
+    try:
+        whole, bare = player(run), player(run, texts=False)
+    except NotMeasured:
+        return
+    name = f"side-by-side-{run.id}"
+    with st.popover("Export the replay", icon=":material/download:"):
+        look.note("One HTML file that plays in any browser, without a server and without a network.")
+        st.download_button("With texts", whole, f"{name}.html", "text/html", key="side_texts", on_click="ignore", icon=":material/article:")
+        st.download_button("Without texts", bare, f"{name}-no-texts.html", "text/html", key="side_bare", on_click="ignore", icon=":material/lock:")

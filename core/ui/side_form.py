@@ -1,0 +1,110 @@
+"""The form of a side-by-side run: pair, prompt, how it decodes, the assisted column, and one more column on request."""
+
+import streamlit as st
+
+from core import demo, numbers
+from core.address import address, resolve
+from core.analysis import Analysis
+from core.errors import DraftgaugeError, InvalidInput
+from core.policies import Policy
+from core.runs import ModelRef, Prompt, Run, RunSpec
+from core.side_ask import side_by_side
+from core.ui import decoding_box, look, pair_pick, side_lanes, side_prompt
+from core.ui.desk import analysis, desk, settings
+
+TAKEN_FROM = "_side_from"
+
+
+def show(reference: Run | None) -> RunSpec | None:
+    """The form; what to run once its button was pressed."""
+    if reference is not None:
+        take(reference)
+    left, right = st.columns([3, 2], gap="large")
+    with right:
+        st.subheader("Models", anchor=False)
+        offered = pair_pick.offered(settings())
+        target, draft = _pair(offered)
+        st.subheader("Settings", anchor=False)
+        asked = decoding_box.settings_box(target, desk()[0].devices(), measures=False)
+    with left:
+        st.subheader("Prompt", anchor=False)
+        prompt = side_prompt.prompt_box(_prompts(reference), chat_template=asked.chat_template)
+        st.subheader("Assisted column", anchor=False)
+        lane = side_lanes.assisted(_recommended(reference, target, draft), target, draft).lane
+        more = side_lanes.third(offered, target, draft)
+        ready = bool(target and draft and prompt and lane and more is not None and asked.ready)
+        pressed = _button(ready=ready, known=reference is not None)
+    if not (pressed and target and draft and prompt and lane and more is not None):
+        return None
+    spec = asked.spec(target, draft, (prompt,))
+    return side_by_side(spec, (lane, *more), _reference_id(reference, spec))
+
+
+def _button(*, ready: bool, known: bool) -> bool:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pressed = st.button("Run side by side", type="primary", icon=":material/play_arrow:", disabled=not ready)
+        predicted = " It predicts this prompt too." if known else " Begin from a measurement of this pair to have a prediction beside it."
+        look.note(f"Plain and assisted are written one after the other, in an order drawn at random.{predicted}")
+    return pressed
+
+
+def _pair(offered: list[str]) -> tuple[ModelRef | None, ModelRef | None]:
+    """Target and the first draft of the pickers; a sentence where one cannot be used."""
+    target, drafts = pair_pick.pickers(offered, begin=("demo:target", "demo:draft"))
+    if len(drafts) > 1:
+        look.note(f"{numbers.counted(len(drafts), 'draft')} are chosen; the first is used here, another can have the third column.")
+    found = [_resolved(text) for text in (target, drafts[0] if drafts else None)]
+    return found[0], found[1]
+
+
+def _resolved(text: str | None) -> ModelRef | None:
+    if not text:
+        return None
+    try:
+        return resolve(text, settings())
+    except InvalidInput as error:
+        st.error(look.plain(str(error)), icon=":material/error:")
+        return None
+
+
+def take(reference: Run) -> None:
+    """Pair, decoding and device of a measurement into the form, once for each that is begun from."""
+    if st.session_state.get(TAKEN_FROM) == reference.id:
+        return
+    spec, state = reference.spec, st.session_state
+    state[TAKEN_FROM] = reference.id
+    state.pop(side_lanes.ASSISTED_KEY, None)  # so that the recommended policy is chosen again
+    pair_pick.choose(address(spec.target), [address(spec.draft)])
+    how = spec.decoding
+    state["decoding"] = decoding_box.SAMPLING if how.sample else decoding_box.GREEDY
+    for name in ("temperature", "top_k", "top_p", "repetition_penalty", "warpers_once", "draft_temperature"):
+        state[name] = getattr(how, name)
+    for name, value in {"seed": spec.seed, "tokens": spec.max_new_tokens, "device": spec.device, "dtype": spec.dtype}.items():
+        state[name] = value
+    state[f"chat_template {address(spec.target)}"] = spec.chat_template
+    if spec.prompts and side_prompt.TEXT not in state:
+        side_prompt.take(spec.prompts[0])
+
+
+def _prompts(reference: Run | None) -> tuple[Prompt, ...]:
+    return reference.spec.prompts if reference else demo.prompts()
+
+
+def _recommended(reference: Run | None, target: ModelRef | None, draft: ModelRef | None) -> Policy | None:
+    """The recommended setting of the measurement, while its own pair is chosen."""
+    if reference is None or (reference.spec.target, reference.spec.draft) != (target, draft):
+        return None
+    try:
+        found = analysis(reference)
+    except DraftgaugeError:
+        return None
+    return found.advice.policy if isinstance(found, Analysis) else None
+
+
+def _reference_id(reference: Run | None, spec: RunSpec) -> str:
+    """The measurement whose prices hold for this run; "" where the pair, device or number format is another one."""
+    if reference is None:
+        return ""
+    known = reference.spec
+    alike = (known.target, known.draft, known.device, known.dtype) == (spec.target, spec.draft, spec.device, spec.dtype)
+    return reference.id if alike else ""

@@ -1,0 +1,49 @@
+"""Side by side: one prompt, plain and assisted beside each other, live and as a replay. Addressed by ?run=id, or ?from=id of a measurement."""
+
+import streamlit as st
+
+from core.errors import DraftgaugeError
+from core.ui import look, result, side_address, side_done, side_form, side_live, side_prompt
+from core.ui.desk import ALIVE, EXAMPLE, desk, load, side_example
+from core.ui.frame import frame
+
+frame()
+store, bench = desk()
+chosen = side_address.run_id()
+if chosen:
+    run = side_example() if chosen == EXAMPLE else load(chosen)
+    if run.spec.extent != "side_by_side":
+        side_address.begin_from(chosen)
+        st.rerun()
+    if run.status in ALIVE:
+        result.pair_header(run)
+        side_live.watch(run.id)
+        st.stop()
+    side_done.show(run, "Recorded example" if chosen == EXAMPLE else "")
+    with st.container(horizontal=True):
+        st.button("New side by side", icon=":material/add:", on_click=side_address.forget)
+        if st.button("Change and run again", icon=":material/tune:", on_click=side_prompt.again, args=(run,)):
+            side_address.forget()
+            st.rerun()
+        if run.status == "done" and st.button("Continue", icon=":material/forum:", on_click=side_prompt.proceed, args=(run,), help=side_prompt.HELP):
+            side_address.forget()
+            st.rerun()
+        side_done.download(run)
+    look.note(f"This run stays: its address leads back to it. {look.code(f'?run={run.id}')}")
+    if run.spec.reference:
+        look.next_step("See whether this prompt is typical of your traffic.", "gamma", "Choose gamma", {"run": run.spec.reference})
+    else:
+        look.next_step("Measure this pair on your own prompts: one prompt says little about traffic.", "measure", "Measure")
+    st.stop()
+
+look.headline("Watch plain and assisted side by side", "One prompt, the same answer, and every token coloured by who wrote it.")
+asked = side_form.show(side_address.reference())
+if asked:
+    try:
+        side_address.look_at(bench.submit(asked))
+        st.rerun()
+    except DraftgaugeError as error:
+        st.error(look.plain(str(error)), icon=":material/error:")
+st.space("small")
+side_done.example()
+look.next_step("Measure a pair first, to have its recommended setting and a prediction here.", "measure", "Measure")
