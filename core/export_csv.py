@@ -88,7 +88,7 @@ def per_prompt(found: Analysis | Unfinished, *, texts: bool = False) -> bytes:
 
 def per_policy(found: Analysis) -> bytes:
     """One row per policy that was predicted, in the order of the analysis."""
-    return table(PER_POLICY, found.table[list(PER_POLICY)].to_dict("records"))
+    return table(PER_POLICY, ({name: row[name] for name in PER_POLICY} for row in found.table.to_dict("records")))
 
 
 def per_token(run: Run, *, texts: bool = False) -> bytes:

@@ -71,6 +71,8 @@ def _document(raw: dict[str, Any], content: bytes, name: str) -> Run:
         found = RunDocument.model_validate_json(_unpacked(content, name), strict=True)
     except ValidationError as error:
         raise InvalidInput(f"{name} cannot be imported: {_first(error.errors()[0])}. Export the run again, with this version if you can.") from error
+    except InvalidInput as error:  # a policy that cannot be
+        raise InvalidInput(f"{name} cannot be imported: {error}") from error
     imports_check.check_traces(found.traces)
     return found.run.model_copy(update={"traces": tuple(trace.trace() for trace in found.traces)})
 

@@ -7,6 +7,7 @@ import json
 import tomllib
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,7 @@ from core.runs import Difference, Lane, Message, Prompt, Run
 from core.trace import repeated_share
 from core.version import VERSION
 from tests import synthetic
+from tools import make_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 SECRET = "the secret recipe"
@@ -150,9 +152,11 @@ def runs(draw: st.DrawFn) -> Run:
     chances = arrays(np.float32, len(run.traces[0].answer), elements=st.floats(0, 1, width=32))
     traces = tuple(dataclasses.replace(each, confidence=draw(chances)) for each in run.traces)
     if not sampled and draw(st.booleans()):
-        holes = traces[0].tails.confidence.copy()
+        tails = traces[0].tails
+        assert tails is not None
+        holes = tails.confidence.copy()
         holes[:, 3:] = np.nan
-        traces = (dataclasses.replace(traces[0], tails=dataclasses.replace(traces[0].tails, confidence=holes), ended="eos"), *traces[1:])
+        traces = (dataclasses.replace(traces[0], tails=dataclasses.replace(tails, confidence=holes), ended="eos"), *traces[1:])
     if draw(st.booleans()):
         traces = (dataclasses.replace(traces[0], tails=None, lookup=None, budget=99, ended="stop"), *traces[1:])
     changes = {
@@ -215,6 +219,7 @@ def read(data: bytes) -> list[dict[str, str]]:
 
 def test_csv_per_policy_has_the_numbers_of_the_analysis():
     found = analyse(synthetic.run())
+    assert isinstance(found, Analysis)
     rows = read(export_csv.per_policy(found))
     assert list(rows[0]) == list(export_csv.PER_POLICY) == list(FOR_PEOPLE)
     assert len(rows) == len(found.table)
@@ -245,9 +250,12 @@ def test_csv_per_token(sampled: bool):
     assert len(rows) == 32
     assert np.array_equal(np.array([float(row["accept"]) for row in rows[16:]], np.float32), run.traces[1].accept)
     assert [row["token_id"] for row in rows[:16]] == [str(token) for token in run.traces[0].answer]
+    assert run.traces[0].lookup is not None
     assert rows[0]["lookup_2_candidates"] == str(run.traces[0].lookup[2].candidates[0])
     assert rows[0]["lookup_3_candidates"] == ""
-    assert rows[0]["overlap"] == (repr(digits(run.traces[0].sampled.overlap)[0]) if sampled else "")
+    known = run.traces[0].sampled
+    assert rows[0]["overlap"] == ("" if known is None else repr(digits(known.overlap)[0]))
+    assert (known is not None) == sampled
     hidden = read(export_csv.per_token(run))
     assert {(row["token_id"], row["text"], row["draft_choice"]) for row in hidden} == {("", "", "")}
     assert hidden[3]["accept"] == rows[3]["accept"]
@@ -266,3 +274,15 @@ def test_a_cell_never_begins_a_formula(text: str):
 def test_csv_keeps_every_text(texts: list[str]):
     rows = read(export_csv.table({"text": ""}, [{"text": text} for text in texts if "\0" not in text]))
     assert [row["text"].removeprefix("'") for row in rows] == [text.removeprefix("'") for text in texts if "\0" not in text]
+
+
+def test_the_schema_is_up_to_date_and_describes_what_is_written():
+    assert make_schema.PLACE.read_text(encoding="utf-8") == make_schema.schema(), "run: python tools/make_schema.py"
+    described = json.loads(make_schema.schema())
+    jsonschema.Draft202012Validator.check_schema(described)
+    validator = jsonschema.Draft202012Validator(described)
+    for run in (synthetic.run(prompts=1, tokens=6), synthetic.run(prompts=1, tokens=6, sampled=True), demo.example_run()):
+        assert [error.message for error in validator.iter_errors(json.loads(to_json(run)))] == []
+    broken = json.loads(to_json(synthetic.run(prompts=1, tokens=6)))
+    broken["traces"][0]["accept"][0] = 2
+    assert "2 is greater than the maximum of 1" in [error.message for error in validator.iter_errors(broken)]
