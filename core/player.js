@@ -54,9 +54,7 @@ function showLane(lane, clock) {
   if (now < lane.steps.length) lane.groups[now - 1]?.classList.add("now");
   lane.written = now;
   lane.section.dataset.written = now;
-  lane.cover.setAttribute("x", place(clock));
-  lane.head.setAttribute("x1", place(clock));
-  lane.head.setAttribute("x2", place(clock));
+  lane.cover.style.left = place(clock);
   showFigures(lane, Math.min(clock, lane.end), lane.totals[now]);
 }
 

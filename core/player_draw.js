@@ -71,14 +71,12 @@ function drawTrack(lane) {
     lane.svg.append(...blocks(each, start), shape("line", "gap", { x1: place(each.at), x2: place(each.at), y1: 0, y2: HIGH }));
     start = each.at;
   }
-  lane.cover = shape("rect", "cover", { height: HIGH, width: "100%" });
-  lane.head = shape("line", "head", { y1: -5, y2: HIGH + 5 });
-  lane.svg.append(lane.cover, lane.head);
+  lane.cover = make("div", "cover");
   const label = make("span", "end", time(lane.end));
   label.style.left = place(lane.end);
   label.dataset.seconds = lane.end;
   const [row, track] = [make("div", "row"), make("div", "track")];
-  track.append(lane.svg, label);
+  track.append(lane.svg, lane.cover, label);
   row.append(make("span", "", lane.name), track);
   byId("tracks").append(row);
 }

@@ -23,9 +23,18 @@ def prompts() -> tuple[Prompt, ...]:
 
 def example_run() -> Run:
     """A finished run of the embedded pair with its traces, measured by this program. Raises StoreError when damaged."""
-    run = Run.model_validate_json(_read("example/run.json"))
+    return _kept("run.json", "traces.npz")
+
+
+def side_example() -> Run:
+    """The embedded pair beside plain decoding and prompt lookup on one bundled prompt, as it really ran. Raises StoreError when damaged."""
+    return _kept("side.json", "side_traces.npz")
+
+
+def _kept(record: str, traces: str) -> Run:
+    run = Run.model_validate_json(_read(f"example/{record}"))
     spec = run.spec.model_copy(update={"target": TARGET, "draft": DRAFT})
-    return run.model_copy(update={"spec": spec, "traces": unpack_traces(_read("example/traces.npz"))})
+    return run.model_copy(update={"spec": spec, "traces": unpack_traces(_read(f"example/{traces}"))})
 
 
 def _read(name: str) -> bytes:
