@@ -10,7 +10,7 @@ import threading
 
 from filelock import FileLock, Timeout
 
-from core import pair, prompts
+from core import lanes, pair, prompts
 from core.child import Entry
 from core.errors import InvalidInput, QueueFull, StoreError
 from core.runs import RunSpec
@@ -102,8 +102,10 @@ class Bench:
         known = ["cpu", *(device.id for device in self._store.devices() if device.id != "cpu")]
         if spec.device not in known:
             raise InvalidInput(f'There is no device "{spec.device}" here. Choose one of: {", ".join(known)}.')
-        pair.check(spec.target, self._settings)
-        pair.check(spec.draft, self._settings)
+        if spec.extent == "side_by_side":
+            lanes.check(spec)
+        for ref in (spec.target, spec.draft, *(lane.draft for lane in spec.lanes if lane.draft is not None)):
+            pair.check(ref, self._settings)
 
 
 def _take(lock: FileLock, settings: Settings) -> None:

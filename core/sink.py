@@ -5,10 +5,11 @@ each write takes about a millisecond, and it happens between two timed calls, ne
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+from core.record import Step
 from core.runs import Difference, Environment, Generation, PassTimes, Progress, Stage
 from core.store import Store
 from core.trace import PromptTrace
@@ -48,6 +49,10 @@ class Sink(Protocol):
 
     def trace(self, index: int, trace: PromptTrace) -> None:
         """The trace of prompt number `index`; a second one for the same prompt replaces the first."""
+        ...
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """What a side-by-side run has written since; from any thread, since the run itself must not wait for it."""
         ...
 
     def disturbed(self) -> None:
@@ -102,14 +107,18 @@ class StoreSink:
             self._store.difference(self._run_id, difference)
 
     def generation(self, generation: Generation) -> None:
-        """See `Sink`."""
+        """See `Sink`. A finished lane is written at once: somebody watches, and the next call comes only when another is finished."""
         self._generations.append(generation)
-        self._write(now=False)
+        self._write(now=generation.purpose == "side_by_side")
 
     def trace(self, index: int, trace: PromptTrace) -> None:
         """See `Sink`."""
         with self._shield():
             self._store.trace(self._run_id, index, trace)
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """See `Sink`. Without the shield, which is the main thread's: a cancellation interrupts no other thread."""
+        self._store.steps(self._run_id, steps)
 
     def disturbed(self) -> None:
         """See `Sink`."""
@@ -141,10 +150,10 @@ class StoreSink:
 
 
 def fraction(stage: Stage, done: int, total: int) -> float:
-    """About how much of a whole measurement is behind `done` of `total` steps of a stage, 0..1; for a smoke test, of that test."""
+    """About how much of a whole measurement is behind `done` of `total` steps of a stage, 0..1; of a smoke test or a side-by-side run, of that."""
     part = done / total if total else 0.0
     if stage not in SHARE:
-        return {"done": 1.0, "smoke": part}.get(stage, 0.0)
+        return {"done": 1.0, "smoke": part, "writing": part}.get(stage, 0.0)
     stages = list(SHARE)
     before = sum(SHARE[s] for s in stages[: stages.index(stage)])
     return min(1.0, before + SHARE[stage] * part)

@@ -4,7 +4,8 @@ A streamer's `put` is called once for the prompt and then once per round with th
 round, so the rounds of the unmodified library are exact. Draft settings are read by the library
 only from the draft's `generation_config` (keyword arguments are ignored silently), and the
 heuristic schedule writes its last length back into it: they are set for a call and restored.
-How the text is decoded, greedily or by sampling, is passed as a service would (`core.worker.processors`).
+How the text is decoded, greedily or by sampling, is passed as a service would (`core.worker.processors`). A draft with another
+vocabulary is translated by the library through text.
 Batch 1. Times in seconds. Source: transformers 5.24, `_assisted_decoding`.
 """
 
@@ -12,13 +13,14 @@ import copy
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
+from transformers.generation.candidate_generator import AssistantVocabTranslatorCache
 from transformers.generation.streamers import BaseStreamer
 
 from core.decoding import Decoding
@@ -45,9 +47,10 @@ class Timed:
 
 
 class RoundClock(BaseStreamer):
-    """Counts the tokens of every round and notes when the first were out."""
+    """Counts the tokens of every round and notes when the first were out. `began`: when the call was made."""
 
     def __init__(self) -> None:
+        self.began = 0.0
         self.rounds: list[int] = []
         self.first_at: float | None = None
         self._prompt_seen = False
@@ -66,20 +69,48 @@ class RoundClock(BaseStreamer):
 
 
 def run_policy(
-    pair: Pair, prompt: torch.Tensor, policy: Policy, max_new_tokens: int, decoding: Decoding = GREEDY, seed: int = 0, *, keep: bool = False
+    pair: Pair,
+    prompt: torch.Tensor,
+    policy: Policy,
+    max_new_tokens: int,
+    decoding: Decoding = GREEDY,
+    seed: int = 0,
+    *,
+    keep: bool = False,
+    clock: RoundClock | None = None,
+    **more: Any,
 ) -> Timed:
     """Generate with `policy` after `prompt` (1, P); the draft's settings are as before afterwards.
 
     seed: of this call, so that a run repeats; unused when greedy. keep: plain decoding only; keep p of what is written, and
-    look at every score, which takes time: leave it out where time is measured. InvalidInput for the oracle, or when
-    keeping with a draft; ModelError when a model's scores are not numbers.
+    look at every score, which takes time: leave it out where time is measured. clock: hears every round. more: for `generate`
+    itself. A draft with another vocabulary is edited by the library: hand it over in `own_draft`. InvalidInput for the oracle,
+    or when keeping with a draft; ModelError when a model's scores are not numbers.
     """
     if keep and not isinstance(policy, Plain):
         raise InvalidInput("The probabilities of an answer are kept in plain decoding only; write it without a draft.")
     if isinstance(policy, Drafting):
+        if pair.draft_tokenizer is not None:
+            more |= {"tokenizer": pair.tokenizer, "assistant_tokenizer": pair.draft_tokenizer}
         with draft_settings(pair.draft, policy), own_temperature(pair.draft, decoding):
-            return timed_generate(pair, prompt, max_new_tokens, decoding, seed, assistant_model=pair.draft)
-    return timed_generate(pair, prompt, max_new_tokens, decoding, seed, keep=keep, **to_transformers(policy))
+            return timed_generate(pair, prompt, max_new_tokens, decoding, seed, clock=clock, assistant_model=pair.draft, **more)
+    return timed_generate(pair, prompt, max_new_tokens, decoding, seed, keep=keep, clock=clock, **to_transformers(policy), **more)
+
+
+@contextmanager
+def own_draft(pair: Pair) -> Iterator[Pair]:
+    """The pair for one call: where its draft has another vocabulary with a copy of the draft, which shares its weights.
+
+    Under sampling the library cuts the draft's output layer down to shared tokens, in place, and remembers this by the tokenizers.
+    """
+    if pair.draft_tokenizer is None:
+        yield pair
+        return
+    weights = {id(tensor): tensor for tensor in (*pair.draft.parameters(), *pair.draft.buffers())}
+    try:
+        yield replace(pair, draft=copy.deepcopy(pair.draft, weights))
+    finally:
+        AssistantVocabTranslatorCache._cache.pop(pair.tokenizer, None)  # its entries would keep every copy alive
 
 
 @contextmanager
@@ -96,16 +127,24 @@ def draft_settings(draft: PreTrainedModel, policy: Drafting) -> Iterator[None]:
 
 
 def timed_generate(
-    pair: Pair, prompt: torch.Tensor, max_new_tokens: int, decoding: Decoding = GREEDY, seed: int = 0, *, keep: bool = False, **how: Any
+    pair: Pair,
+    prompt: torch.Tensor,
+    max_new_tokens: int,
+    decoding: Decoding = GREEDY,
+    seed: int = 0,
+    *,
+    keep: bool = False,
+    clock: RoundClock | None = None,
+    **how: Any,
 ) -> Timed:
     """Call the target's `generate` with a clock as its streamer; `how` chooses the kind of assistance."""
-    clock = RoundClock()
+    clock = clock or RoundClock()
     keeper = Keeper(pair.target, decoding.sample) if keep else None
     how |= kept_arguments(pair, decoding, keeper) if keeper else arguments(pair.target, decoding)
     if decoding.sample:
         torch.manual_seed(seed)
     synchronise(pair.device)
-    began = time.perf_counter()
+    clock.began = began = time.perf_counter()
     with _named_failure(pair, prompt):
         output = pair.target.generate(  # pyright: ignore[reportCallIssue]  # the library's classes do not fit its own protocol
             input_ids=prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=max_new_tokens, streamer=clock, **how
@@ -141,8 +180,9 @@ def _named_failure(pair: Pair, prompt: torch.Tensor) -> Iterator[None]:
 
 @torch.no_grad()
 def check_pair(pair: Pair, prompt: torch.Tensor) -> None:
-    """Raise ModelError when the target or the draft gives scores for `prompt` (1, P) that are not numbers."""
-    for model, role in ((pair.target, "target"), (pair.draft, "draft")):
+    """Raise ModelError when the target, or a draft of its vocabulary, gives scores for `prompt` (1, P) that are not numbers."""
+    readers = [(pair.target, "target"), *([(pair.draft, "draft")] if pair.draft_tokenizer is None else [])]
+    for model, role in readers:
         logits = model(input_ids=prompt, attention_mask=torch.ones_like(prompt)).logits
         check_numbers(logits[0].float().softmax(-1)[:, 0], model, role)
 

@@ -35,6 +35,7 @@ from core.worker.precision import differences
 from core.worker.processors import lists
 from core.worker.recorder import Recorder
 from core.worker.rival import fastest_plain
+from core.worker.side_by_side import side_by_side
 from core.worker.smoke import shortened, smoke
 from core.worker.timing import WIDEST, Quiet, pass_times, prefill_seconds
 from core.worker.tracing import trace
@@ -52,6 +53,7 @@ DOING: dict[Stage, str] = {
     "timing": "passes were timed",
     "calibrating": "the loop was calibrated",
     "confirming": "settings were confirmed",
+    "writing": "answers were written side by side",
 }
 
 _garage = Garage()
@@ -75,6 +77,8 @@ def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
     try:
         if spec.extent == "smoke":
             _Measurement(shortened(spec), recorder).smoke()
+        elif spec.extent == "side_by_side":
+            side_by_side(spec, recorder, _garage)
         else:
             _Measurement(spec, recorder).run()
     except RuntimeError as error:

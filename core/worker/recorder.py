@@ -1,7 +1,9 @@
 """A sink that passes everything on and keeps a copy, because the confirmation is chosen from what was measured so far."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from core.record import Step
 from core.runs import Difference, Environment, Generation, PassTimes, Run, RunSpec, Stage
 from core.sink import Sink
 from core.trace import PromptTrace
@@ -54,6 +56,10 @@ class Recorder:
         """Keep and pass on."""
         self._traces[index] = trace
         self._sink.trace(index, trace)
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """Pass on; nothing that follows depends on it."""
+        self._sink.steps(steps)
 
     def disturbed(self) -> None:
         """Pass on the first one."""

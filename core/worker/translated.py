@@ -1,0 +1,55 @@
+"""A draft with another vocabulary than the target's: what the library cannot do with it, and how its failures are told.
+
+Greedy decoding goes through text; sampling is restricted to tokens of the same spelling. Source: Transformers 5.24,
+`AssistedCandidateGeneratorDifferentTokenizers` and `UniversalSpeculativeDecodingGenerator`. Units: tokens.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from core.errors import InvalidInput, ModelError
+from core.policies import Drafting
+from core.runs import Lane, RunSpec
+from core.worker.batch import out_of_memory
+from core.worker.models import Pair
+
+
+def check(pair: Pair, prompt: torch.Tensor, lane: Lane, spec: RunSpec) -> None:
+    """Raise InvalidInput for what the library refuses, or does silently otherwise, after `prompt` (1, P) with this pair."""
+    if pair.draft_tokenizer is None or not isinstance(lane.policy, Drafting):
+        return
+    draft = f"The draft {(lane.draft or spec.draft).name} has other tokens than the target"
+    if lane.ensemble_weight is not None and not spec.decoding.sample:
+        raise InvalidInput(f"{draft}, so in greedy decoding Transformers would ignore the ensemble weight. Leave it out, or choose another draft.")
+    if spec.decoding.sample and spec.decoding.repetition_penalty != 1.0:
+        raise InvalidInput(f"{draft}, and Transformers cannot sample then with a repetition penalty. Set it to 1, or choose another draft.")
+    text = str(pair.tokenizer.decode(prompt[0].tolist(), skip_special_tokens=True))
+    tokens, most = len(pair.draft_tokenizer(text)["input_ids"]), _context(pair)
+    if not tokens:
+        raise InvalidInput(f"{draft}, and for it the prompt is empty. Write something.")
+    if most is not None and tokens + spec.max_new_tokens > most:
+        raise InvalidInput(
+            f"{draft}: the prompt has {tokens:,} of its tokens, with {spec.max_new_tokens:,} new ones more than the {most:,} it can hold. "
+            "Shorten it, or ask for fewer new tokens."
+        )
+
+
+def _context(pair: Pair) -> int | None:
+    return getattr(pair.draft.config.get_text_config(decoder=True), "max_position_embeddings", None)
+
+
+@contextmanager
+def translated(pair: Pair) -> Iterator[None]:
+    """Turn a failure of the library's translation between two vocabularies into a ModelError with a sentence."""
+    try:
+        yield
+    except (ValueError, IndexError, TypeError, RuntimeError) as error:
+        if pair.draft_tokenizer is None or (isinstance(error, RuntimeError) and out_of_memory(error)):
+            raise
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+        raise ModelError(
+            f"Transformers could not translate between the two vocabularies: {reason}. What was written before is kept. "
+            "Choose a draft with the target's tokens."
+        ) from error
