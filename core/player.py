@@ -39,6 +39,17 @@ SURFACES = {
 """What the app's theme has beyond the palette: second background, hairlines, controls; the rest of a round is as quiet as a hairline."""
 LETTERS: dict[side.Writer, str] = {"plain": "p", "draft": "d", "copied": "c", "target": "t", "bonus": "b"}
 
+OUTCOMES: dict[side.Equality, str] = {
+    "equal": "Same answer",
+    "near tie": "Same answer up to a near tie",
+    "real difference": "Not the same answer",
+    "unexplained": "Not the same answer",
+    "sampled": "Two answers drawn at random",
+    "lossy": "Another answer, as this setting allows",
+    "unfinished": "Stopped early",
+}
+"""What became of the text, as a headline begins."""
+
 
 def player(run: Run, *, texts: bool = True, theme: Theme = "auto", bare: bool = False) -> str:
     """The replay of a side-by-side run, in its finished state; columns that were stopped early end where they were stopped.
@@ -88,7 +99,7 @@ def _content(run: Run, texts: bool) -> Json:
         "target": f"target {run.spec.target.name}",
         "draft": f"draft {run.spec.draft.name}",
         "settings": _settings(run),
-        "headline": [_same(run) + (", " if ratio else ""), ratio],
+        "headline": [OUTCOMES[side.comparison(run, 1).equality] + (", " if ratio else ""), ratio],
         "tone": tone,
         "facts": _facts(run),
         "warning": " ".join(_warnings(run)),
@@ -160,19 +171,6 @@ def _settings(run: Run) -> str:
     order = ", ".join(lane_name(run, place).lower() for place in spec.order)
     template = ", chat template" if spec.chat_template else ""
     return f"{device}; {spec.decoding.words()}, up to {spec.max_new_tokens} tokens{template}; run in this order: {order}; {run.created:%Y-%m-%d}"
-
-
-def _same(run: Run) -> str:
-    """The beginning of the headline: what became of the text in the second column."""
-    return {
-        "equal": "Same answer",
-        "near tie": "Answers part at a near tie",
-        "real difference": "Not the same answer",
-        "unexplained": "Not the same answer",
-        "sampled": "Two answers drawn at random",
-        "lossy": "Not the same answer, as this setting allows",
-        "unfinished": "Stopped early",
-    }[side.comparison(run, 1).equality]
 
 
 def _ratio(run: Run) -> tuple[str, str]:

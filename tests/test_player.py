@@ -146,7 +146,7 @@ def test_a_run_without_tokens_says_so():
     ("run", "begins", "warns"),
     [
         (side_runs.run(), "Same answer, ", ""),
-        (side_runs.run(differ_at=20, margin=1e-4), "Answers part at a near tie, ", "Assisted parts from plain at token 21, where rounding decides"),
+        (side_runs.run(differ_at=20, margin=1e-4), "Same answer up to a near tie, ", "Assisted parts from plain at token 21, where rounding decides"),
         (side_runs.run(differ_at=20, margin=2.0), "Not the same answer, ", "by more than rounding explains (margin of both choices 2 in float32)"),
         (side_runs.run(differ_at=20), "Not the same answer, ", "whether rounding explains it was not found out"),
         (side_runs.run(sampled=True), "Two answers drawn at random, ", "drawn at random, so their texts need not be the same"),

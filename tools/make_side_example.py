@@ -30,7 +30,7 @@ def main() -> None:
     if run.disturbed:
         raise SystemExit("the machine was disturbed while the example was written; stop what else runs and try again")
     folder = demo.FOLDER / "example"
-    (folder / "side.json").write_text(packed(shareable(run).model_copy(update={"id": "side_example"})), encoding="utf-8")
+    (folder / "side.json").write_text(packed(shareable(run)), encoding="utf-8")
     (folder / "side_traces.npz").write_bytes(pack_traces(run.traces))
 
 
