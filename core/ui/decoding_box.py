@@ -88,7 +88,8 @@ def words(spec: RunSpec) -> str:
 
 def _decoding(model: ModelInfo | None) -> bool:
     how = "As your service decodes: acceptance and cost depend on it. Greedy takes the likeliest token every time."
-    chosen = st.segmented_control("Decoding", [GREEDY, SAMPLING], default=GREEDY, required=True, key="decoding", help=how, **KEPT)
+    st.session_state.setdefault("decoding", GREEDY)
+    chosen = st.segmented_control("Decoding", [GREEDY, SAMPLING], required=True, key="decoding", help=how, **KEPT)
     if chosen != SAMPLING:
         return False
     own = _own(model)
@@ -129,7 +130,9 @@ def _chat_template(target: ModelRef | None, info: Answer | None) -> bool:
     model = _model(info)
     if model and model.chat_template:
         meaning = "Each prompt is put into the target's own template as a user's turn. Off, the model reads the bare text."
-        return st.toggle("Chat template", value=True, key=f"chat_template {address(model.ref)}", help=meaning, **KEPT)
+        key = f"chat_template {address(model.ref)}"
+        st.session_state.setdefault(key, True)
+        return st.toggle("Chat template", key=key, help=meaning, **KEPT)
     st.toggle("Chat template", value=False, disabled=True, key="no_chat_template")
     if isinstance(info, Waiting) and target:
         look.note(f":material/hourglass_empty: Looking whether the target has one: {look.plain(info.why)}")

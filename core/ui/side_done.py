@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import numbers, side
 from core.analysis import sentence_case
-from core.errors import DraftgaugeError, NotMeasured
+from core.errors import DraftgaugeError, NotMeasured, StoreError
 from core.player import lane_name, player
 from core.runs import Run
 from core.side_prediction import Prediction, predict
@@ -47,8 +47,12 @@ def show(run: Run, note: str = "") -> None:
 
 def example() -> None:
     """The bundled recorded run, for who has no model yet."""
-    run = desk.side_example()
     st.subheader("A recorded example", anchor=False)
+    try:
+        run = desk.side_example()
+    except StoreError as error:
+        st.error(look.plain(str(error)), icon=":material/error:")
+        return
     st.markdown(facts(run))
     st.iframe(_player(run), alt="Replay of the recorded example")
     st.page_link(page_path("side_by_side"), label="Open the example", icon=":material/open_in_full:", query_params={"run": desk.EXAMPLE})
