@@ -14,6 +14,8 @@ from core import side
 from core.player import player
 from core.runs import ModelRef, Prompt, Run
 from tests import side_runs
+from tests.browser.conftest import Site
+from tests.browser.server import visit
 
 INVISIBLE = str.maketrans({"\n": "\u21b5", "\t": "\u21e5"})
 BETRAY = "</script><script>window.betrayed=1</script><img src=x onerror='window.betrayed=1'>$x$ <b>"
@@ -203,3 +205,23 @@ def test_narrow_dark_and_with_less_motion(opened: Callable[..., Page], texts: bo
     assert page.evaluate(NOW)["clock"] <= 0.05
     page.clock.run_for(300)
     assert 0.2 <= page.evaluate(NOW)["clock"] <= 0.4
+
+
+@pytest.mark.parametrize("width", [400, 1440])
+def test_in_the_page_the_frame_is_as_high_as_the_replay_and_stays_so(page: Page, site: Site, width: int):
+    refused: list[str] = []
+    page.on("console", lambda message: refused.append(message.text) if "Content Security Policy" in message.text else None)
+    page.set_viewport_size({"width": width, "height": 1000})
+    visit(page, f"{site.url}/side_by_side?run=example")
+    frame, replay = page.locator("iframe.stIFrame"), page.frame_locator("iframe.stIFrame")
+    expect(replay.locator("#player")).to_have_attribute("data-state", "finished")
+    page.wait_for_function("document.querySelector('iframe.stIFrame').clientHeight > 600")
+    box = frame.bounding_box()
+    replay.get_by_role("button", name="Replay").click()
+    replay.get_by_role("slider", name="Time").fill("500")
+    expect(replay.locator("#player")).to_have_attribute("data-state", "playing")
+    assert frame.bounding_box() == box
+    inside = replay.locator("html").evaluate("each => [each.scrollHeight - each.clientHeight, each.scrollWidth - each.clientWidth]")
+    assert inside == [0, 0]
+    expect(replay.locator("header")).to_be_hidden()
+    assert refused == []
