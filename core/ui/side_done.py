@@ -7,7 +7,6 @@ unless it says otherwise, and "same answer" is said after comparing token by tok
 import streamlit as st
 
 from core import numbers, side
-from core.analysis import sentence_case
 from core.errors import DraftgaugeError, NotMeasured, StoreError
 from core.player import lane_name, player
 from core.runs import Run
@@ -16,18 +15,19 @@ from core.ui import desk, look, provenance, result, side_tables
 from core.ui.frame import page_path
 
 SAMPLED = (
-    "different texts, because sampling draws every token anew: plain and assisted decoding use the random numbers in another order, "
-    "so the same seed does not mean the same text. Both come from the same distribution"
+    "The texts differ because sampling draws every token: plain and assisted decoding use up the random numbers in another order, "
+    "so the same seed does not mean the same text. Both are drawn from the same distribution."
 )
-EQUALITY: dict[side.Equality, str] = {
-    "equal": ":green-badge[:material/check: outputs equal]",
-    "near tie": ":gray-badge[:material/balance: near tie]",
-    "real difference": ":red-badge[:material/error: real difference]",
-    "unexplained": ":orange-badge[:material/help: difference not explained]",
-    "sampled": ":gray-badge[:material/casino: sampled, not comparable]",
-    "lossy": ":orange-badge[:material/blur_on: lossy setting]",
-    "unfinished": "",
+EQUALITY: dict[side.Equality, tuple[str, str, str]] = {
+    "equal": ("green", "check", "outputs equal"),
+    "near tie": ("gray", "balance", "near tie"),
+    "real difference": ("red", "error", "real difference"),
+    "unexplained": ("orange", "help", "difference not explained"),
+    "sampled": ("gray", "casino", "sampled, not comparable"),
+    "lossy": ("orange", "blur_on", "lossy setting"),
+    "unfinished": ("gray", "stop_circle", "not finished"),
 }
+"""Colour, icon and words of the badge."""
 
 
 def show(run: Run, note: str = "") -> None:
@@ -47,12 +47,12 @@ def show(run: Run, note: str = "") -> None:
 
 def example() -> None:
     """The bundled recorded run, for who has no model yet."""
-    st.subheader("A recorded example", anchor=False)
     try:
         run = desk.side_example()
     except StoreError as error:
         st.error(look.plain(str(error)), icon=":material/error:")
         return
+    st.subheader(f"A recorded example: {title(run)}", anchor=False)
     st.markdown(facts(run))
     st.iframe(_player(run), alt="Replay of the recorded example")
     st.page_link(page_path("side_by_side"), label="Open the example", icon=":material/open_in_full:", query_params={"run": desk.EXAMPLE})
@@ -64,7 +64,7 @@ def _player(run: Run) -> str:
 
 def headline(run: Run) -> None:
     """The page's sentence and its facts, for the second column; a third is named in the facts."""
-    look.headline(title(run), "\n\n".join(part for part in (facts(run), _gap(run)) if part))
+    look.headline(title(run), "\n\n".join(part for part in (facts(run), _chance(run), _gap(run)) if part))
 
 
 def title(run: Run) -> str:
@@ -98,9 +98,17 @@ def facts(run: Run) -> str:
     found = prediction(run)
     if isinstance(found, Prediction):
         parts.append(f"Predicted for this prompt: **{numbers.ratio(found.speedup)}**.")
-    parts += [look.ORIGINS["measured"], EQUALITY[side.comparison(run, 1).equality]]
+    parts += [look.ORIGINS["measured"], *_badges(run)]
     parts.append(":small[:gray[one prompt, run once; for the setting see Choose gamma]]")
     return " ".join(parts)
+
+
+def _badges(run: Run) -> list[str]:
+    """One badge where every column came to the same, else one for each with its name."""
+    found = {lane: side.comparison(run, lane).equality for lane in range(1, len(run.spec.lanes))}
+    alike = len(set(found.values())) == 1
+    shown = [(found[1], "")] if alike else [(equality, f"{look.plain(lane_name(run, lane))}: ") for lane, equality in found.items()]
+    return [f":{colour}-badge[:material/{icon}: {name}{words}]" for equality, name in shown for colour, icon, words in [EQUALITY[equality]]]
 
 
 def _fact(run: Run, lane: int) -> str:
@@ -111,6 +119,11 @@ def _fact(run: Run, lane: int) -> str:
         return f"{said}."
     decode = f"**{numbers.ratio(speed)}** in decoding, " if speed and lane > 1 else ""
     return f"{said}, {decode}**{numbers.ratio(whole)}** end to end, reading the prompt included."
+
+
+def _chance(run: Run) -> str:
+    """Why texts differ under sampling."""
+    return f":small[:gray[{SAMPLED}]]" if side.comparison(run, 1).equality == "sampled" else ""
 
 
 def _gap(run: Run) -> str:
@@ -140,8 +153,6 @@ def prediction(run: Run) -> Prediction | str:
 def _difference(run: Run, lane: int) -> None:
     """Where a column parts from plain: in words for rounding and chance, as an error for anything else."""
     found, name = side.comparison(run, lane), look.plain(lane_name(run, lane))
-    if found.equality == "sampled" and lane == 1:
-        look.note(f"{sentence_case(SAMPLED)}.")
     if found.token is None:
         return
     margin = "" if found.margin is None else f" Both choices are {found.margin:.2g} apart in float32."
