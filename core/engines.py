@@ -6,11 +6,10 @@ run. Engines change: a row is a dated fact and no promise. Units: tokens and ids
 can load the two models at all, and speed.
 """
 
-import json
-import shlex
 from dataclasses import dataclass
 from typing import Literal
 
+from core import calls
 from core.vocab import VocabVerdict
 
 Answer = Literal["accepts", "accepts with a flag", "refuses", "not sure"]
@@ -109,13 +108,13 @@ def _vllm(verdict: VocabVerdict, target: str, draft: str, gamma: int) -> EngineR
     if not _same_size(verdict):
         reason = f"{_sizes(verdict)}; unequal sizes raise ValueError at the start."
         return EngineRow("vLLM", "draft_model", "refuses", False, "", reason, VLLM)
-    call = _vllm_call(target, draft, gamma)
+    call = calls.vllm(target, calls.vllm_draft(draft, gamma))
     return EngineRow("vLLM", "draft_model", "accepts", verdict.native, call, _by_size_only(verdict), VLLM)
 
 
 def _vllm_intersection(verdict: VocabVerdict, target: str, draft: str, gamma: int) -> EngineRow:
     """Token-level intersection: drafts are held to the tokens that both know, and renumbered."""
-    call = _vllm_call(target, draft, gamma, use_heterogeneous_vocab=True)
+    call = calls.vllm(target, calls.vllm_draft(draft, gamma, use_heterogeneous_vocab=True))
     enough = verdict.translatable_tokens >= VLLM_FEW_SHARED
     needed = "It is not needed here. " if verdict.native else ""
     reason = (
@@ -125,23 +124,12 @@ def _vllm_intersection(verdict: VocabVerdict, target: str, draft: str, gamma: in
     return EngineRow("vLLM", "draft_model, shared tokens", "accepts with a flag", enough and not verdict.native, call, reason, VLLM_INTERSECTION)
 
 
-def _vllm_call(target: str, draft: str, gamma: int, **more: bool) -> str:
-    config = {"method": "draft_model", "model": draft, "num_speculative_tokens": gamma, **more}
-    return shlex.join(["vllm", "serve", target, "--speculative-config", json.dumps(config)])
-
-
 def _sglang(verdict: VocabVerdict, target: str, draft: str, gamma: int) -> EngineRow:
     older = "Versions without pull request 23838 check nothing."
     if verdict.kind != "identical":
         why = f"{_sizes(verdict)}, and it wants them equal." if not _same_size(verdict) else "It wants the two token maps equal, entry by entry."
         return EngineRow("SGLang", "STANDALONE", "refuses", False, "", f"{why} {older}", SGLANG)
-    call = shlex.join(
-        [
-            *("python", "-m", "sglang.launch_server", "--model-path", target, "--speculative-algorithm", "STANDALONE"),
-            *("--speculative-draft-model-path", draft, "--speculative-num-steps", str(gamma)),
-            *("--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", str(gamma + 1)),
-        ]
-    )
+    call = calls.sglang(target, *calls.sglang_draft(draft, gamma))
     return EngineRow("SGLang", "STANDALONE", "accepts", True, call, f"Sizes and token maps are equal, as it demands. {older}", SGLANG)
 
 
@@ -150,7 +138,7 @@ def _llama_cpp(verdict: VocabVerdict, target: str, draft: str, gamma: int) -> En
     refusal = _llama_cpp_refusal(verdict)
     if refusal:
         return EngineRow("llama.cpp", "draft-simple", "refuses", False, "", refusal, LLAMA_CPP)
-    call = shlex.join(["llama-server", "-m", target, "-md", draft, "--spec-type", "draft-simple", "--spec-draft-n-max", str(gamma)])
+    call = calls.llama_cpp(target, *calls.llama_cpp_draft(draft, gamma))
     unlike = [found.role for found in verdict.special if found.role in ("bos_token", "eos_token")]
     if unlike:
         reason = (

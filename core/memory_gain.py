@@ -7,13 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from core import cost
+from core import cost, numbers
 from core.analysis import Analysis
 from core.intervals import Interval
 from core.memory import Fit
 from core.policies import Drafting, PromptLookup, describe
 from core.recommend import Verdict
-from core.ui import numbers
 
 Origin = Literal["confirmed", "replayed", "what-if"]
 GB, MB = 1e9, 1e6

@@ -4,9 +4,9 @@ from functools import partial
 
 import streamlit as st
 
-from core import prices
+from core import memory_gain, memory_served, prices
 from core.analysis import Analysis
-from core.ui import look, memory_fleet, memory_gain, memory_inputs, memory_money, memory_pair, memory_prices, memory_show, result
+from core.ui import look, memory_fleet, memory_inputs, memory_money, memory_pair, memory_prices, memory_show, result
 from core.ui.desk import ALIVE, EXAMPLE, analysis, desk, forget_run, load, run_id
 from core.ui.frame import frame
 
@@ -55,7 +55,7 @@ with details:
             money = memory_inputs.money(table, asked.gpu_name, complaints, measured)
 
 setting = memory_inputs.setting(asked, served, target, draft)
-answer = complaints.read(partial(memory_show.fitted, setting, asked.gpu)) if setting and asked.gpu else None
+answer = complaints.read(partial(memory_served.fitted, setting, asked.gpu)) if setting and asked.gpu else None
 with controls:
     complaints.show()
 if setting is None or asked.gpu is None or answer is None:

@@ -8,14 +8,14 @@ from math import ceil
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import answers, builtin, prices
+from core import answers, builtin, memory_gain, prices
 from core.memory import CacheProfile, LayerCache
 from core.model_info import ModelInfo, Weights
 from core.planner import Planner, Task
 from core.runs import ModelRef, Run
 from core.settings import Settings
 from core.store import Store
-from core.ui import memory_gain, memory_pair, memory_prices, memory_show, memory_typed
+from core.ui import memory_pair, memory_prices, memory_show, memory_typed
 from tests import synthetic
 from tests.apps import metric, ok, open_page, texts
 

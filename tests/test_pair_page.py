@@ -13,7 +13,7 @@ from core import demo
 from core.planner import Planner, Waiting
 from core.policies import FixedGamma, Plain, Policy
 from core.runs import DeviceInfo, Generation, Run, RunSpec
-from core.script import script
+from core.script import Service, script
 from core.settings import Settings
 from core.store import Store
 from core.ui import desk, pair_device, pair_pick, pair_smoke, pair_why
@@ -176,7 +176,7 @@ def test_a_pair_that_fits_has_its_whole_script_and_one_that_does_not_has_none(pl
         [block.value for block in open_pair(planner, "demo:target", draft).code if "import AutoModelForCausalLM" in block.value]
         for draft in ("demo:draft", REFUSED)
     )
-    assert fitting == [script(demo.TARGET, demo.DRAFT, 4).strip()]
+    assert fitting == [script(Service(demo.TARGET, demo.DRAFT, FixedGamma(4))).strip()]
     assert refused == []
 
 

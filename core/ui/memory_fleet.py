@@ -14,12 +14,12 @@ from core.analysis import Analysis, together
 from core.devices import READ_SHARE
 from core.errors import InvalidInput
 from core.memory import CacheProfile, Fit
+from core.memory_gain import Gain, bounds, known, same_gpu, usd
+from core.memory_served import Setting
 from core.policies import Plain
 from core.prices import Gpu
 from core.ui import look, memory_typed, numbers, what_if
-from core.ui.memory_gain import Gain, bounds, known, same_gpu, usd
 from core.ui.memory_inputs import Complaints, Money, text
-from core.ui.memory_show import Setting
 
 MOST_AT_ONCE = 256
 STEPS = 201

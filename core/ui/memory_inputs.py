@@ -10,16 +10,16 @@ from typing import TypeVar, cast
 
 import streamlit as st
 
-from core import cost, prices
+from core import cost, memory_gain, prices
 from core.errors import InvalidInput
 from core.memory import ENGINES, KV_DTYPES, CacheProfile, Engine, GpuMemory, ModelMemory, model_memory
 from core.memory_figures import GIB
 from core.memory_fit import DEFAULT_OVERHEAD_BYTES, MOST_SEQUENCES, WeightDtype
+from core.memory_served import Setting
 from core.model_info import Weights
 from core.prices import Price
-from core.ui import look, memory_gain, memory_typed
+from core.ui import look, memory_typed
 from core.ui.memory_pair import Side
-from core.ui.memory_show import Setting
 
 T = TypeVar("T")
 AS_STORED = "as stored"

@@ -7,8 +7,8 @@ import streamlit as st
 from core import cost
 from core.intervals import Interval
 from core.memory import Fit
+from core.memory_gain import Gain, Worth, bounds, cache, same_gpu, saves_nothing, share, size
 from core.ui import look, memory_copy, memory_prices, numbers
-from core.ui.memory_gain import Gain, Worth, bounds, cache, same_gpu, saves_nothing, share, size
 from core.ui.memory_inputs import Money
 
 NO_ROOM = "Not one request of this context fits beside the draft."

@@ -1,69 +1,25 @@
 """What the memory page draws of a fit: the bar, the curves, the models' table, the layers one by one. Weights in GB (1e9), cache in GiB and MiB."""
 
 from collections import Counter
-from dataclasses import dataclass
 
 import pandas as pd
 import streamlit as st
 
 from core import memory_figures as figs
 from core import prices
-from core.memory import CacheProfile, Engine, Fit, GpuMemory, LayerCache, ModelMemory, fit, formula_kv_bytes_per_token, kv_cache_bytes, memory_curve
-from core.memory_figures import GIB, Growth, Part
+from core.memory import CacheProfile, Engine, Fit, GpuMemory, LayerCache, ModelMemory, formula_kv_bytes_per_token, kv_cache_bytes
+from core.memory_figures import GIB
 from core.memory_fit import TIGHT_SHARE, Verdict
+from core.memory_gain import cache as sized
+from core.memory_served import POINTS, SEQUENCES, Setting, contexts, fitted, growth, parts
 from core.ui import look, numbers
-from core.ui.memory_gain import cache as sized
 
-SEQUENCES = (1, 4, 16, 64)
-POINTS = 33
 GB, MIB = 1e9, 2**20
 BADGES: dict[Verdict, str] = {
     "fits": ":green-badge[:material/check: {}]",
     "tight": ":orange-badge[:material/warning: {}, tight]",
     "does not fit": ":gray-badge[:material/close: {}]",
 }
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A pair as served: everything that a fit needs beside the GPU."""
-
-    target: ModelMemory
-    draft: ModelMemory
-    context: int
-    sequences: int
-    utilisation: float
-    overhead_bytes: int
-    engine: Engine
-    gamma: int
-
-
-def fitted(setting: Setting, gpu: GpuMemory) -> Fit:
-    """The pair on one GPU. Raises InvalidInput for impossible numbers."""
-    return fit(
-        setting.target,
-        setting.draft,
-        gpu,
-        context=setting.context,
-        utilisation=setting.utilisation,
-        overhead=setting.overhead_bytes,
-        engine=setting.engine,
-        gamma=setting.gamma,
-        sequences=setting.sequences,
-    )
-
-
-def parts(found: Fit) -> list[Part]:
-    """The pieces of the bar in their order; the free rest last."""
-    held = found.parts
-    pieces = [
-        Part("target weights", held.target_weights_bytes, "target"),
-        Part("target cache", held.target_kv_bytes, "target_soft"),
-        Part("draft weights", held.draft_weights_bytes, "draft"),
-        Part("draft cache", held.draft_kv_bytes, "draft_soft"),
-        Part("logits and overhead", held.logits_bytes + held.overhead_bytes, "other"),
-    ]
-    return [*pieces, Part("free", held.free_bytes, "free")] if held.free_bytes else pieces
 
 
 def bar(found: Fit) -> None:
@@ -91,35 +47,18 @@ def bar(found: Fit) -> None:
 
 def curve(setting: Setting, gpu: GpuMemory) -> None:
     """Memory against context for 1, 4, 16 and 64 sequences, with the table behind: some contexts, and those where a line meets the limit."""
-    limit = setting.target.profile.context or setting.context * 2
-    end = min(limit, max(4 * setting.context, 8192))
-    contexts = sorted({max(1, round(end * at / (POINTS - 1))) for at in range(POINTS)})
-    lines = [_growth(setting, gpu, contexts, sequences) for sequences in SEQUENCES]
+    drawn = contexts(setting)
+    lines = [growth(setting, gpu, drawn, sequences) for sequences in SEQUENCES]
     budget = int(gpu.usable_bytes * setting.utilisation)
     met = [f"{numbers.counted(line.sequences, 'sequence')} fit up to {line.fits_tokens:,} tokens" for line in lines if line.fits_tokens is not None]
     alt = f"Memory against context for 1, 4, 16 and 64 sequences on {gpu.name}, {budget / GIB:.1f} GiB usable. {'; '.join(met)}"
     look.show(figs.memory_curve(look.palette(), lines, usable_bytes=budget, gpu=gpu.name), "context_curve", alt)
-    listed = sorted({*contexts[:: (POINTS - 1) // 8], *(line.fits_tokens for line in lines if line.fits_tokens)})
+    listed = sorted({*drawn[:: (POINTS - 1) // 8], *(line.fits_tokens for line in lines if line.fits_tokens)})
     table = pd.DataFrame({"Context, tokens": listed})
     for line in lines:
-        sizes = _growth(setting, gpu, listed, line.sequences).bytes
+        sizes = growth(setting, gpu, listed, line.sequences).bytes
         table[f"{numbers.counted(line.sequences, 'sequence')}, GiB"] = [size / GIB for size in sizes]
     look.behind("The curves as a table", table, alt, {"Context, tokens": "localized"} | dict.fromkeys(list(table.columns[1:]), "%.1f"))
-
-
-def _growth(setting: Setting, gpu: GpuMemory, contexts: list[int], sequences: int) -> Growth:
-    line = memory_curve(
-        setting.target,
-        setting.draft,
-        gpu,
-        contexts=contexts,
-        sequences=sequences,
-        utilisation=setting.utilisation,
-        overhead=setting.overhead_bytes,
-        engine=setting.engine,
-        gamma=setting.gamma,
-    )
-    return Growth(sequences, line.contexts, line.used_bytes, line.crossing)
 
 
 def badges(setting: Setting) -> None:

@@ -5,7 +5,8 @@ import streamlit as st
 
 from core.candidates import Candidate, Model, View
 from core.engines import EngineRow, engines
-from core.script import script
+from core.policies import FixedGamma
+from core.script import Service, script
 from core.ui import look
 from core.vocab import VocabVerdict
 
@@ -70,7 +71,7 @@ def _whole_script(target: Model, draft: Candidate) -> None:
     if not draft.fits or own is None or other is None or "gguf" in (own.ref.source, other.ref.source):
         return
     st.markdown(f"**A script to run as it is, with {SCRIPT_GAMMA} drafts at a time until you have measured**")
-    st.code(script(own.ref, other.ref, SCRIPT_GAMMA), language="python")
+    st.code(script(Service(own.ref, other.ref, FixedGamma(SCRIPT_GAMMA))), language="python")
 
 
 def _details(row: EngineRow, *, native: bool) -> None:

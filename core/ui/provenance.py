@@ -3,96 +3,16 @@
 import pandas as pd
 import streamlit as st
 
-from core.runs import Environment, Run
-from core.smoke import TOKENS
+from core import provenance as known
+from core.runs import Run
 from core.timing import LoopCosts
-from core.ui import look, numbers, result
-
-Rows = list[tuple[str, str]]
+from core.ui import look
 
 
 def provenance(run: Run, costs: LoopCosts | None = None) -> None:
     """The settings and the machine; with `costs` the fit behind c and h."""
     with st.expander("Provenance: versions, device, settings, quiet timing, fit"):
-        rows = [*_about(run), *_decoding(run), *(_where(run, run.environment) if run.environment else []), *_texts(run)]
-        look.table(pd.DataFrame(rows, columns=["What", "Value"]), "How this run was measured")
+        look.table(pd.DataFrame(known.rows(run), columns=["What", "Value"]), "How this run was measured")
         if costs:
             st.markdown("**What c and h are made of**")
-            look.table(pd.DataFrame(_fit(costs), columns=["What", "Value", "Unit", "Known by"]), "The parts of c and h as timed and fitted")
-
-
-def _about(run: Run) -> Rows:
-    spec = run.spec
-    rows = [("Run", run.id), ("Status", run.status), ("Created", numbers.when(run.created))]
-    if run.started and run.finished:
-        rows.append(("Took", numbers.duration((run.finished - run.started).total_seconds())))
-    rows += [("Target", spec.target.name), ("Draft", spec.draft.name), ("Device", spec.device), ("Number format", spec.dtype)]
-    return rows
-
-
-def _decoding(run: Run) -> Rows:
-    spec = run.spec
-    rows = [
-        ("Decoding", spec.decoding.words()),
-        ("Chat template", "applied" if spec.chat_template else "not applied"),
-        ("Most new tokens", str(TOKENS if spec.extent == "smoke" else spec.max_new_tokens)),
-        ("Seed", str(spec.seed)),
-        ("Disturbed while timed", "yes" if run.disturbed else "no"),
-    ]
-    if spec.stop:
-        cut = sum(trace.ended == "stop" for trace in run.traces)
-        said = ", ".join(repr(text) for text in spec.stop)
-        rows.append(("Stop strings", f"{said}: {cut} of {len(run.traces)} answers cut there for the replay; real runs write on"))
-    return rows
-
-
-def _where(run: Run, where: Environment) -> Rows:
-    rows = [
-        ("Device name", where.device_name),
-        ("Platform", where.platform),
-        ("Threads", str(where.threads)),
-        ("Attention", where.attention),
-        ("Python, torch, transformers", f"{where.python}, {where.torch}, {where.transformers}"),
-        ("scikit-learn", "present: the library adapts its threshold" if where.scikit_learn else "absent"),
-        ("Plain decoding, the rival", f"{where.plain}, the fastest that the library offers here"),
-        ("Target size", f"{numbers.millions(where.target_parameters)} parameters, {where.target_layers} layers{_weights(where.target_bytes)}"),
-        ("Draft size", f"{numbers.millions(where.draft_parameters)} parameters, {where.draft_layers} layers{_weights(where.draft_bytes)}"),
-    ]
-    peaks = [("target alone", where.target_peak_bytes), ("draft alone", where.draft_peak_bytes), ("whole run", where.peak_bytes)]
-    known = [f"{name} {numbers.file_size(count)}" for name, count in peaks if count is not None]
-    if known:
-        since = "; the whole worker since it started" if run.spec.device == "cpu" else ""
-        rows.append(("Peak memory", f"{', '.join(known)}{since}"))
-    return rows
-
-
-def _weights(count: int | None) -> str:
-    return "" if count is None else f", {numbers.file_size(count)} of weights"
-
-
-def _texts(run: Run) -> Rows:
-    """How the answers were written, and whether a draft changed them."""
-    rows: Rows = []
-    answers = [g for g in run.generations if g.purpose == "answer"]
-    if answers:
-        most, reused = max(g.batch for g in answers), sum(g.reused for g in answers)
-        how = f"in batches of up to {most}" if most > 1 else "one by one"
-        rows.append(("Answers written", f"{len(answers)} {how}{f', {reused} of them reused from an earlier run' if reused else ''}"))
-    if run.spec.decoding.sample:
-        rows.append(("Assisted answers equal to plain", "not compared: sampled texts are drawn anew in every call"))
-    elif assisted := result.assisted(run):
-        rows.append(("Assisted answers equal to plain", f"{len(assisted) - len(result.differing(run))} of {len(assisted)}"))
-    return rows
-
-
-def _fit(costs: LoopCosts) -> list[tuple[str, str, str, str]]:
-    """d1 + e = c, and the loop's round + d2 - d1 = h."""
-    error = "not known" if costs.calibration_error is None else f"{costs.calibration_error:.1%}"
-    return [
-        ("d1, the draft's pass over one token", f"{costs.draft_next:.4f}", "plain steps", "timed alone"),
-        ("d2, the draft's first pass of a round, two tokens wide", f"{costs.draft_first:.4f}", "plain steps", "timed alone"),
-        ("e, the loop per drafted token; c = d1 + e", f"{costs.token_overhead:.4f}", "plain steps", "fitted to calibration runs"),
-        ("the loop per round; h = this + d2 - d1", f"{costs.round_overhead:.4f}", "plain steps", "fitted to calibration runs"),
-        ("calibration error, one standard deviation", error, "of a run's time", "one gamma left out"),
-        ("calibration runs with other rounds than the replay", str(costs.mismatched), "runs", "counted with their own rounds"),
-    ]
+            look.table(pd.DataFrame(known.fit(costs), columns=["What", "Value", "Unit", "Known by"]), "The parts of c and h as timed and fitted")
