@@ -22,6 +22,8 @@ from core.published import Published
 DASHES = ("solid", "18px,4px", "12px,3px,3px,3px", "18px,3px,3px,3px,3px,3px", "10px,3px", "3px,2px,12px,2px")
 LEVELS = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0)
 C_RANGE = (0.005, 2.0)
+CORNERS = ("top left", "top right", "bottom right", "bottom left", "middle right", "middle left")
+"""Where a run's letter stands beside its point: runs that lie together then keep readable letters."""
 APART = 0.055
 """Least distance of two letters at the curves' ends, as a share of the axis."""
 
@@ -50,7 +52,7 @@ class Point:
 
 def curves(palette: Palette, lines: Sequence[Line]) -> go.Figure:
     """Speedup by gamma of every run: replay with its band, diamonds where it was really run, the letter at the line's end."""
-    subtitle = "decode only, ratio to each run's own plain; line: replay with 95 % band; diamond: confirmed"
+    subtitle = "decode only; line: replay, 95 %; diamond: confirmed"
     fig = figure(palette, "Speedup by draft length, run by run", subtitle, height=450, top=72)
     for line in lines:
         _add_band(fig, palette.runs[line.place], line.replay)
@@ -58,10 +60,10 @@ def curves(palette: Palette, lines: Sequence[Line]) -> go.Figure:
         _add_line(fig, palette, line)
     low, high = _range(lines)
     for line, y in zip(lines, _spread([float(line.replay.mid[-1]) for line in lines], APART * (high - low)), strict=True):
-        look = {"showarrow": False, "font": {"size": 13, "color": palette.runs[line.place]}}
+        look = {"showarrow": False, "font": {"size": 13, "color": palette.runs[line.place]}, "bgcolor": palette.paper, "borderpad": 1}
         fig.add_annotation(x=GAMMAS[-1], y=max(y, low), xanchor="left", xshift=8, text=f"<b>{line.letter}</b>", **look)
     fig.add_hrect(0, 1, fillcolor=palette.danger, line_width=0, layer="below")
-    break_even(fig, palette, below=True)
+    _add_one(fig, palette, lines, high - low)
     fig.update_yaxes(range=[low, high], tick0=0, dtick=0.2 if high - low <= 2 else 0.5, tickformat=".1f", ticksuffix="x")
     fig.update_xaxes(range=[0.4, GAMMAS[-1] + 1.4], tickvals=GAMMA_TICKS, unifiedhovertitle={"text": "gamma %{x}"}, showspikes=False)
     fig.update_layout(hovermode="x unified", xaxis_title_text="gamma, tokens drafted per round", showlegend=False)
@@ -104,6 +106,21 @@ def _add_line(fig: go.Figure, palette: Palette, line: Line) -> None:
         )
 
 
+def _add_one(fig: go.Figure, palette: Palette, lines: Sequence[Line], height: float) -> None:
+    """The break-even line, with its label where the curves leave most room: at either end, above or below the line."""
+    fig.add_hline(1.0, line={"color": palette.break_even, "width": 1.25})
+    ends = {"left": slice(0, 4), "right": slice(-5, None)}
+    room = {
+        (side, sign): min(float(np.abs(line.replay.mid[part] - 1 - sign * 0.04 * height).min()) for line in lines)
+        for side, part in ends.items()
+        for sign in (1, -1)
+    }
+    side, sign = max(room, key=lambda place: room[place])
+    words = {"showarrow": False, "text": "break-even 1x", "font": {"size": 12, "color": palette.break_even}}
+    anchor = "bottom" if sign > 0 else "top"
+    fig.add_annotation(x=0.5 if side == "left" else GAMMAS[-1] - 0.2, y=1, xanchor=side, yanchor=anchor, **words)
+
+
 def _range(lines: Sequence[Line]) -> tuple[float, float]:
     """Axis limits in steps of 0.2 that show every curve and every diamond; bands may run out of the picture."""
     values = np.concatenate([np.concatenate([line.replay.mid, [point.speedup for point in line.confirmed]]) for line in lines])
@@ -133,10 +150,10 @@ def quadrant(
     fig = figure(palette, "Acceptance against cost", f"lines: speedup at the best gamma, {costs}", height=450, top=72)
     lowest = min(0.3, *(point.alpha - 0.06 for point in points)) if points else 0.3
     low = max(0.0, float(np.floor(lowest * 10) / 10))
-    c, alpha = np.geomspace(*C_RANGE, 80), np.linspace(low, 1.0, 181)
+    c, alpha = np.geomspace(*C_RANGE, 120), np.linspace(low, 1.0, 181)
     speedup = best_speedup(alpha[:, None], c[None, :], np.broadcast_to(np.asarray(verify, dtype=float), GAMMAS.shape), overhead)[1]
     for level in LEVELS:
-        _add_level(fig, palette, c, _alpha_at(level, alpha, speedup), f"{level:g}x")
+        _add_level(fig, palette, c, _alpha_at(level, alpha, speedup), f"{level:g}x", low)
     _add_break_even(fig, palette, c, _alpha_at(1.0, alpha, speedup), low)
     if published:
         add_published(fig, palette, published)
@@ -161,11 +178,11 @@ def _alpha_at(level: float, alpha: Floats, speedup: Floats) -> Floats:
     return np.where(inside, found, np.nan)
 
 
-def _add_level(fig: go.Figure, palette: Palette, c: Floats, alpha: Floats, words: str) -> None:
+def _add_level(fig: go.Figure, palette: Palette, c: Floats, alpha: Floats, words: str, lowest: float) -> None:
     fig.add_scatter(x=c, y=alpha, mode="lines", line={"color": palette.draft_soft, "width": 1.25}, hoverinfo="skip")
-    known = np.flatnonzero(~np.isnan(alpha))
-    if known.size:
-        at = known[0]
+    clear = np.flatnonzero(alpha > lowest + 0.03)  # not over the axis below
+    if clear.size:
+        at = clear[0]
         look: dict[str, Any] = {"showarrow": False, "font": {"size": 12, "color": palette.draft}, "bgcolor": palette.paper, "borderpad": 1}
         fig.add_annotation(x=np.log10(c[at]), y=alpha[at], xanchor="left", xshift=6, text=words, **look)
 
@@ -176,7 +193,8 @@ def _add_break_even(fig: go.Figure, palette: Palette, c: Floats, alpha: Floats, 
     if not known.size:
         return
     x, y = c[known], alpha[known]
-    floor_x, floor_y = np.concatenate([x, [c[-1], c[-1], x[0]]]), np.concatenate([y, [1.0 if x[-1] < c[-1] else y[-1], low, low]])
+    top = 1.0 if x[-1] < c[-1] else y[-1]  # it leaves the picture through the top, or at the right
+    floor_x, floor_y = np.concatenate([x, [x[-1], c[-1], c[-1], x[0]]]), np.concatenate([y, [top, top, low, low]])
     fig.add_scatter(x=floor_x, y=floor_y, fill="toself", fillcolor=palette.danger, line_width=0, mode="lines", hoverinfo="skip")
     fig.add_scatter(x=x, y=y, mode="lines", line={"color": palette.break_even, "width": 1.5}, hoverinfo="skip")
     look: dict[str, Any] = {"showarrow": False, "bgcolor": palette.paper, "borderpad": 2}
@@ -189,7 +207,7 @@ def _add_break_even(fig: go.Figure, palette: Palette, c: Floats, alpha: Floats, 
 
 
 def _add_point(fig: go.Figure, palette: Palette, point: Point) -> None:
-    """A disc in the run's hue with its letter, a ring where the numbers were imported; drawn at the edge when it lies outside."""
+    """A disc in the run's hue with its letter beside it, a ring where the numbers were imported; drawn at the edge when it lies outside."""
     colour = palette.runs[point.place]
     c = float(np.clip(point.c, C_RANGE[0] * 1.08, C_RANGE[1] / 1.08))
     said = "" if point.measured else ", imported"
@@ -198,11 +216,12 @@ def _add_point(fig: go.Figure, palette: Palette, point: Point) -> None:
         y=[min(point.alpha, 0.985)],
         mode="markers+text",
         text=[f"<b>{point.letter}</b>"],
-        textfont={"size": 12, "color": palette.paper if point.measured else colour},
+        textposition=CORNERS[point.place],
+        textfont={"size": 13.5, "color": colour},
         marker={
-            "size": 22,
+            "size": 14,
             "color": colour if point.measured else palette.paper,
-            "line": {"color": palette.paper if point.measured else colour, "width": 2},
+            "line": {"color": palette.paper if point.measured else colour, "width": 1.5 if point.measured else 2.5},
         },
         hovertemplate=f"{point.letter}: {html.escape(point.name)}{said}<br>alpha {point.alpha:.2f}, c {point.c:.3f}<extra></extra>",
     )

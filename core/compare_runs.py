@@ -24,7 +24,7 @@ from core.predict import by_label
 from core.recommend import FLAT
 from core.runs import Run
 
-Unit = Literal["ratio", "share", "cost", "ms", "tokens"]
+Unit = Literal["ratio", "share", "cost", "ms", "tokens", "error"]
 WIDTHS = (2, 5, 9)
 """Tokens of the target passes whose price is listed: among those that every run times."""
 
@@ -81,7 +81,7 @@ def quantities(seen: Analysis) -> list[Quantity]:
         *(Quantity(f"v({width}), target pass over {width} tokens", float(costs.verify_up_to(width - 1)[-1]), "cost") for width in WIDTHS),
         Quantity("h, rest of a round", costs.round_overhead, "cost"),
         Quantity("e, rest of a drafted token", costs.token_overhead, "cost"),
-        Quantity("Calibration error, one standard deviation", costs.calibration_error, "share"),
+        Quantity("Calibration error, one standard deviation", costs.calibration_error, "error"),
         Quantity("Plain step", costs.plain_step_s * 1000, "ms"),
     ]
 

@@ -125,8 +125,9 @@ def _rows(runs: Sequence[Run], baseline: int) -> Iterator[tuple[Row, bool]]:
         differs = len({setting.value for setting in row}) > 1
         certain = len(known) > 1 and not (name == "Prompts" and _cannot_tell(runs))
         others = "".join(letter for letter, setting in zip(LETTERS, row, strict=False) if setting.value != row[baseline].value)
-        topics: list[Topic] = [setting.topic for setting in row if setting.topic]
-        yield Row(name, topics[0] if topics else None, tuple(setting.words for setting in row), others, certain), differs
+        limited: dict[str, Topic] = {setting.value: setting.topic for setting in row if setting.topic}
+        topic = next(iter(limited.values())) if len(limited) > 1 else None
+        yield Row(name, topic, tuple(setting.words for setting in row), others, certain), differs
 
 
 def _cannot_tell(runs: Sequence[Run]) -> bool:

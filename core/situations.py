@@ -103,8 +103,9 @@ def place(alpha: float, c: float, *, lookup_is_best: bool = False, same_vocabula
             situation("little_gain"), f"{numbers}: fewer than {ACCEPTED:.0%} of the draft's tokens are accepted, whatever the reason is here."
         )
     if c <= CHEAP:
-        return Placed(situation("small_draft"), f"{numbers}: a drafted token costs at most {CHEAP:g} of a plain step, as a far smaller model's does.")
+        return Placed(situation("small_draft"), f"{numbers}: a drafted token costs at most {CHEAP:g} of a plain step, like a far smaller model's.")
     dear = "" if alpha > c else " As alpha is not above c, drafting cannot pay at all."
     return Placed(
-        situation("large_draft"), f"{numbers}: a drafted token costs more than {CHEAP:g} of a plain step, as a not much smaller model's does.{dear}"
+        situation("large_draft"),
+        f"{numbers}: a drafted token costs more than {CHEAP:g} of a plain step, like a not much smaller model's.{dear}",
     )

@@ -5,6 +5,7 @@ from math import log
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -184,6 +185,12 @@ def test_what_does_nothing_in_greedy_decoding_is_no_difference():
     assert comparison.cautions(seeded) == [], "no token of a greedy answer is drawn"
 
 
+def test_the_seed_of_a_greedy_run_is_no_reason_to_distrust_a_sampled_one():
+    rows = comparison.differences([bare(), plant(bare("b", sampled=False), "spec.seed")])
+    assert "Seed" in names(rows)
+    assert "seed" not in {caution.topic for caution in comparison.cautions(rows)}
+
+
 def test_what_a_run_does_not_record_is_named_and_not_called_different():
     rows = comparison.differences([bare(), bare("b").model_copy(update={"environment": None})])
     assert {"Host", "PyTorch", "Threads", "Device name"} <= set(names(rows))
@@ -209,6 +216,10 @@ def test_nothing_of_a_prompt_is_shown():
     assert "SECRET" not in shown
 
 
+def traces(fig: go.Figure) -> list[Any]:
+    return list(fig["data"])
+
+
 def analysis(run: Run) -> Analysis:
     found = analyse(run)
     assert isinstance(found, Analysis)
@@ -227,6 +238,7 @@ def dear() -> Analysis:
 
 def test_the_paired_test_is_the_ratio_of_both_ratios_of_sums(cheap: Analysis, dear: Analysis):
     test = paired(dear, cheap)
+    assert test.ratio
     rows = [seen.row(seen.advice.policy) for seen in (dear, cheap)]
     sums = [row[col.MEASURED_PLAIN].sum() / row[col.MEASURED_ASSISTED].sum() for row in rows]
     assert test.ratio == pytest.approx(sums[0] / sums[1])
@@ -340,7 +352,7 @@ def test_a_line_has_its_runs_hue_dash_and_letter_and_letters_do_not_cover_each_o
     mid = theory.speedup(0.8, GAMMAS, 0.1)
     lines = [Line(place, comparison.LETTERS[place], Band(mid, mid - 0.1, mid + 0.1), [Confirmed(4, 1.5, 1.4, 1.6)]) for place in (0, 2, 5)]
     fig = compare_figures.curves(LIGHT, lines)
-    by_name = {trace.name: trace for trace in fig.data if trace.name}
+    by_name: dict[str, Any] = {trace.name: trace for trace in traces(fig) if trace.name}
     for line in lines:
         assert by_name[line.letter].line.color == LIGHT.runs[line.place] == by_name[f"{line.letter}, confirmed"].marker.color
         assert by_name[line.letter].line.dash == compare_figures.DASHES[line.place]
@@ -367,7 +379,7 @@ def test_lines_of_the_quadrant_lie_where_the_formula_reaches_their_speedup(level
 def test_the_quadrant_keeps_names_as_text_and_draws_what_lies_outside_at_its_edge():
     points = [Point(0, "A", "<b>x</b>", 0.1, 3.0), Point(1, "B", "y", 1.0, 0.02, measured=False)]
     fig = compare_figures.quadrant(DARK, points, 1.0, 0.0, "by Theorem 3.8")
-    hover = {(trace.hovertemplate or "")[:2]: trace for trace in fig.data}
+    hover: dict[str, Any] = {(trace.hovertemplate or "")[:2]: trace for trace in traces(fig)}
     assert hover["A:"].hovertemplate.startswith("A: &lt;b&gt;x&lt;/b&gt;<br>alpha 0.10, c 3.000")
     assert hover["A:"].x[0] < compare_figures.C_RANGE[1]
     assert hover["B:"].marker.color == DARK.paper, "a ring: imported"

@@ -6,7 +6,7 @@ import streamlit as st
 from core.published import PAPERS, Published, published
 from core.ui import look
 
-FORMATS = {"Temperature": "%g", "alpha": "%.2f", "c": "%.2f", "Published": "%.2fx", "Formula": "%.2fx", "Formula off by": "%+.0f%%"}
+FORMATS = {"Temperature": "%g", "alpha": "%.2f", "c": "%.2f", "Published": "%gx", "Formula": "%.2fx", "Formula off by": "%+.0f%%"}
 
 
 def show() -> None:
