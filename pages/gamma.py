@@ -4,9 +4,11 @@ import streamlit as st
 
 from core import theory
 from core.analysis import Analysis
+from core.imports import is_record
 from core.landscape import GAMMAS, landscape
 from core.maps import Spot
-from core.ui import compare, explore, look, numbers, paste, policies, report, result, what_if, why
+from core.record import Imported
+from core.ui import compare, explore, imported_page, look, numbers, paste, policies, report, result, what_if, why
 from core.ui.desk import ALIVE, EXAMPLE, analysis, desk, load, run_id
 from core.ui.frame import frame
 
@@ -16,6 +18,7 @@ frame()
 desk()
 chosen = run_id()
 seen: Analysis | None = None
+record: Imported | None = None
 if chosen:
     run = load(chosen)
     result.pair_header(run, "Example run" if chosen == EXAMPLE else "")
@@ -24,14 +27,17 @@ if chosen:
         look.next_step("The curve appears here when the run has ended.", "measure", "Watch it", {"run": chosen})
         st.stop()
     found = analysis(run)
-    if isinstance(found, Analysis):
+    if is_record(run):
+        record = imported_page.headline(run)
+        look.note(imported_page.guesses(record))
+    elif isinstance(found, Analysis):
         seen = found
         result.headline(seen)
     else:
         report.unfinished(found)
         st.markdown("Until then, what-if values:")
 
-start = what_if.of_run(seen) if seen else what_if.NO_RUN
+start = what_if.of_run(seen) if seen else imported_page.start(record) if record else what_if.NO_RUN
 above, charts, below = st.container(), st.container(), st.container()
 with below if seen else above:
     if seen:
@@ -91,6 +97,6 @@ with charts:
 
 why.how_to_read(sampled=seen is not None and seen.run.spec.decoding.sample)
 if chosen:
-    look.next_step("See the answers, prompt by prompt.", "measure", "Open the run", {"run": chosen})
+    look.next_step("Read what the record says." if record else "See the answers, prompt by prompt.", "measure", "Open the run", {"run": chosen})
 else:
     look.next_step("Replace the guesses with measurements of your own prompts.", "measure", "Measure")

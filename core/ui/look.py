@@ -19,6 +19,7 @@ ORIGINS = {
     "formula": ":gray-badge[:material/function: formula]",
     "estimate": ":gray-badge[:material/pan_zoom: estimate]",
     "published": ":gray-badge[:material/menu_book: published]",
+    "imported": ":gray-badge[:material/move_to_inbox: imported]",
     "what-if": ":gray-badge[:material/tune: what-if]",
 }
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]], "scrollZoom": False}

@@ -4,6 +4,7 @@ import streamlit as st
 
 from core.analysis import Analysis, Unfinished, sentence_case
 from core.figures import Floats
+from core.imports import is_record
 from core.policies import Drafting, Plain, Policy, TransformersDefault, describe
 from core.recommend import Recommendation
 from core.runs import Generation, Run, Status
@@ -34,10 +35,18 @@ def pair_header(run: Run, note: str = "") -> None:
         else f"{numbers.counted(len(spec.prompts), 'prompt')}, at most {numbers.counted(spec.max_new_tokens, 'token')} each."
     )
     facts = f"{look.plain(device)}, {spec.dtype}, {look.plain(decoding_box.words(spec))}. {size}"
+    if run.imported is not None:
+        facts = f"{_origin(run)} {'' if is_record(run) else facts}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         target = f":blue-badge[:material/neurology: target {look.plain(spec.target.name)}]"
         draft = f":green-badge[:material/edit: draft {look.plain(spec.draft.name)}]"
         st.markdown(f"{target} {draft} :small[:gray[{f'{note}. ' if note else ''}{facts}]]")
+
+
+def _origin(run: Run) -> str:
+    """That a run was not measured here, and whether its file was edited."""
+    assert run.imported is not None
+    return f"{look.ORIGINS['imported']} {look.plain(run.imported.definition) if not is_record(run) else ''}".strip()
 
 
 def sentence(advice: Recommendation) -> str:

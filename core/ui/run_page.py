@@ -3,8 +3,10 @@
 import streamlit as st
 
 from core.address import address
+from core.imports import is_record
+from core.privacy import has_texts
 from core.runs import Run, RunSpec
-from core.ui import live, look, more_prompts, pair_pick, report, result
+from core.ui import export_box, imported_page, live, look, more_prompts, pair_pick, report, result
 from core.ui.desk import ALIVE, EXAMPLE, analysis, forget_run, submit
 from core.ui.frame import page_path
 
@@ -18,28 +20,47 @@ def show(run: Run) -> None:
     if run.status in ALIVE:
         live.watch(run.id)
         return
+    if is_record(run):
+        _record(run)
+        return
+    here = run.imported is None and has_texts(run)
     report.show(analysis(run))
     with st.container(horizontal=True):
         if not full:
             st.button("Measure this pair", type="primary", icon=":material/timer:", on_click=_take_pair, args=(run.spec,))
         elif run.status == "done" and st.button("Choose gamma", type="primary", icon=":material/ssid_chart:"):
             st.switch_page(page_path("gamma"), query_params={"run": run.id})
-        if run.status != "done" and st.button(
-            "Measure again" if full else "Try again",
-            type="primary" if full else "secondary",
-            icon=":material/replay:",
-            help="The same models, prompts, settings.",
+        if (
+            here
+            and run.status != "done"
+            and st.button(
+                "Measure again" if full else "Try again",
+                type="primary" if full else "secondary",
+                icon=":material/replay:",
+                help="The same models, prompts, settings.",
+            )
         ):
             submit(run.spec)
-        if full and run.status == "done":
+        if here and full and run.status == "done":
             more_prompts.button()
             st.page_link(page_path("side_by_side"), label="Watch it side by side", icon=":material/splitscreen_right:", query_params={"from": run.id})
         st.button("New measurement", icon=":material/add:", on_click=forget_run)
     if run.spec.group:
         together = {"group": run.spec.group}
         st.page_link(page_path("measure"), label="All drafts that were measured together", icon=":material/leaderboard:", query_params=together)
+    export_box.show(run)
     if full and run.status == "done":
         look.next_step("See the whole curve, and what the library's default would give.", "gamma", "Choose gamma", {"run": run.id})
+
+
+def _record(run: Run) -> None:
+    """The page of a run that was imported without anything to replay."""
+    imported_page.show(run)
+    with st.container(horizontal=True):
+        imported_page.what_if_button(run)
+        st.button("New measurement", icon=":material/add:", on_click=forget_run)
+    export_box.show(run)
+    look.next_step("See where drafting pays with these values.", "gamma", "Choose gamma", {"run": run.id})
 
 
 def _take_pair(spec: RunSpec) -> None:
