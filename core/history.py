@@ -42,8 +42,8 @@ _KIND: dict[Kind, ColumnElement[bool]] = {
     "imported": runs.c.imported.is_not(None),
 }
 _LISTED = (
-    "id", "share_id", "extent", "target", "draft", "device", "device_name", "dtype", "status", "error", "progress", "created_s", "started_s",
-    "finished_s", "group_id", "tags", "note", "edition", "summary", "speedup", "alpha", "c", "imported",
+    "number", "id", "share_id", "extent", "target", "draft", "device", "device_name", "dtype", "status", "error", "progress", "created_s",
+    "started_s", "finished_s", "group_id", "tags", "note", "edition", "summary", "speedup", "alpha", "c", "imported",
 )  # fmt: skip
 
 
@@ -130,8 +130,10 @@ def find(connection: Connection, query: Query, *, size: int = PAGE) -> Page:
     page = min(max(0, query.page), pages - 1)
     by = _SORTED[query.sort]
     order = (by.desc() if query.descending else by.asc()).nulls_last()
-    rows = connection.execute(_listed().where(asked).order_by(order, runs.c.number.desc()).limit(size).offset(page * size))
-    return Page(tuple(map(_entry, rows)), total, page, pages)
+    place = select(runs.c.number).where(asked).order_by(order, runs.c.number.desc()).limit(size).offset(page * size)
+    numbers = connection.execute(place).scalars().all()  # first the places alone, so that whole rows need not be sorted
+    found = {row.number: _entry(row) for row in connection.execute(_listed().where(runs.c.number.in_(numbers)))}
+    return Page(tuple(found[number] for number in numbers), total, page, pages)
 
 
 def alive(connection: Connection) -> list[Entry]:
@@ -154,7 +156,7 @@ def choices(connection: Connection) -> Choices:
     def distinct(column: ColumnElement[str]) -> tuple[str, ...]:
         return tuple(sorted(connection.execute(select(column).where(listed).distinct()).scalars(), key=str.casefold))
 
-    tags = {tag for tags in distinct(runs.c.tags) for tag in json.loads(tags)}
+    tags = {tag for tags in json.loads(f"[{','.join(distinct(runs.c.tags))}]") for tag in tags}
     total = connection.execute(select(func.count()).select_from(runs).where(listed)).scalar_one()
     names = distinct(runs.c.target), distinct(runs.c.draft), distinct(runs.c.device_name)
     return Choices(*names, tuple(sorted(tags, key=str.casefold)), total)

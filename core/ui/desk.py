@@ -4,10 +4,12 @@ One bench per server, in one cached resource. What is computed from a finished r
 a finished run never changes. An unusable data folder raises StoreError, which the router shows as a sentence.
 """
 
+import contextlib
+
 import streamlit as st
 
 from core import demo
-from core.analysis import Analysis, Unfinished, analyse
+from core.analysis import Analysis, Unfinished, analyse, summary
 from core.bench import Bench
 from core.errors import DraftgaugeError, InvalidInput, StoreError
 from core.planner import Planner
@@ -37,6 +39,11 @@ def _open() -> tuple[Store, Bench]:
     except StoreError:
         store.close()
         raise
+
+
+def read_only() -> bool:
+    """Whether runs are only shown here; `frame` says so on every page, so a button that is disabled for this needs no words of its own."""
+    return settings().read_only
 
 
 def desk() -> tuple[Store, Bench]:
@@ -109,7 +116,15 @@ def side_example() -> Run:
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _analysis(chosen: str, status: str) -> Analysis | Unfinished:
-    return analyse(example() if chosen == EXAMPLE else desk()[0].get(chosen, traces=True))
+    if chosen == EXAMPLE:
+        return analyse(example())
+    store, _ = desk()
+    run = store.get(chosen, traces=True)
+    found = analyse(run)
+    if run.summary is None and run.id != run.share_id and status == "done" and isinstance(found, Analysis):
+        with contextlib.suppress(StoreError):  # a list's empty cell is no reason not to show the run
+            store.summarise(run.id, summary(found))
+    return found
 
 
 def analysis(run: Run) -> Analysis | Unfinished:

@@ -25,6 +25,7 @@ PAGES = {
     "gamma": ("Choose gamma", ":material/ssid_chart:"),
     "memory_cost": ("Memory and cost", ":material/memory:"),
     "side_by_side": ("Side by side", ":material/splitscreen_right:"),
+    "runs": ("Runs", ":material/history:"),
 }
 
 
@@ -41,13 +42,22 @@ def route() -> None:
 def frame() -> None:
     """First line of every page; see the module's docstring."""
     state = st.session_state
-    if state.pop("_framed", False) or state.get("_routed"):
-        return
-    _navigation()
-    context = get_script_run_ctx()
-    if context and Path(context.main_script_path).name == "app.py":
-        state["_routed"] = True
-        st.rerun()
+    if not state.pop("_framed", False) and not state.get("_routed"):
+        _navigation()
+        context = get_script_run_ctx()
+        if context and Path(context.main_script_path).name == "app.py":
+            state["_routed"] = True
+            st.rerun()
+    _say_if_read_only()
+
+
+def _say_if_read_only() -> None:
+    """One line that explains every disabled button."""
+    from core.ui.desk import read_only  # here, because the desk draws links to pages and so needs this module
+
+    if read_only():
+        why = "Runs can be looked at, compared and exported here; they are measured, edited and imported in an installation of your own."
+        st.markdown(f":orange-badge[:material/visibility: read-only] :small[:gray[{why}]]")
 
 
 def page_path(name: str) -> str:

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from core.analysis import Analysis, Unfinished, sentence_case
+from core.analysis import Analysis, sentence_case
 from core.figures import Floats
 from core.imports import is_record
 from core.policies import Drafting, Plain, Policy, TransformersDefault, describe
 from core.recommend import Recommendation
 from core.runs import Generation, Run, Status
-from core.ui import decoding_box, desk, explore, look, numbers, parting
+from core.ui import decoding_box, explore, look, numbers, parting, runs_columns
 
 STATUS_ICONS: dict[Status, str] = {
     "queued": ":material/hourglass_empty:",
@@ -152,17 +152,13 @@ def verdict_card(analysis: Analysis) -> None:
 
 
 def outcome(run: Run) -> str:
-    """How a run went, in a few words, for a list."""
+    """How a run went, in a few words, for a list; nothing is computed for it."""
     if run.status == "running":
         return f"running, {run.progress.fraction:.0%}"
-    if run.status != "done":
+    found = run.summary
+    if run.status != "done" or found is None:
         return run.status
-    found = desk.analysis(run)
-    if isinstance(found, Unfinished):
-        return "no speedup"
-    words = {"use": "use", "leave_off": "leave off", "undecided": "not decided"}
-    advice = found.advice
-    return f"**{words[advice.verdict]}**: {describe(advice.policy)}, {numbers.ratio(advice.speedup)}"
+    return f"**{runs_columns.VERDICTS[found.verdict]}**: {look.plain(found.policy)}, {numbers.ratio(found.speedup)}"
 
 
 def ended_early(run: Run) -> None:

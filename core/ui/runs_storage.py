@@ -1,0 +1,83 @@
+"""What the store takes on the disk, and cleaning up: what was deleted is kept until somebody removes it for good.
+
+Rewriting a large store takes seconds and makes writers wait, so it is done in a thread of its own and not while a run is measured.
+"""
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import streamlit as st
+
+from core.errors import DraftgaugeError
+from core.store import Store
+from core.ui import look, numbers
+from core.ui.desk import desk, read_only
+
+AGES = {"whenever it was deleted": 0.0, "deleted over 7 days ago": 7 * 86_400.0, "deleted over 30 days ago": 30 * 86_400.0}
+_TASK, _SAID = "_tidying", "_tidied"
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="draftgauge-tidy")
+
+
+def show() -> None:
+    """The folded section at the end of the list."""
+    store, _ = desk()
+    taken = store.size_bytes()
+    label = "Storage" if taken is None else f"Storage: {numbers.file_size(taken)}"
+    with st.expander(label, icon=":material/database:"):
+        if st.session_state.get(_TASK) is not None:
+            _wait()
+            return
+        deleted = store.deleted()
+        if deleted.runs:
+            st.markdown(f"{numbers.counted(deleted.runs, 'deleted run')} can still be restored, about {numbers.file_size(deleted.size_bytes)}.")
+        else:
+            look.note("Nothing is deleted. Runs are kept until you delete them; the column “Size” shows what each takes.")
+        if said := st.session_state.pop(_SAID, ""):
+            look.note(look.plain(said))
+        if not read_only():
+            _buttons(store, deleted.runs)
+
+
+def _buttons(store: Store, deleted: int) -> None:
+    measuring = any(entry.status == "running" for entry in store.alive())
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        age = st.selectbox("Remove for good", list(AGES), key="purge_age", width=260, disabled=not deleted)
+        st.button("Remove and compact", icon=":material/cleaning_services:", disabled=measuring, on_click=_begin, args=(AGES[age],))
+        st.button("Restore all deleted", icon=":material/undo:", disabled=not deleted, on_click=_restore)
+    look.note("Waits until nothing is measured." if measuring else "What is removed for good cannot be restored. Compacting gives free room back.")
+
+
+def _begin(age_s: float) -> None:
+    st.session_state[_TASK] = _thread().submit(_tidy, desk()[0], time.time() - age_s)
+
+
+def _tidy(store: Store, before_s: float) -> str:
+    """Remove and compact; what there is to say."""
+    try:
+        before = store.size_bytes() or 0
+        removed = store.purge(before_s)
+        store.compact()
+        freed = max(0, before - (store.size_bytes() or 0))
+    except DraftgaugeError as error:
+        return str(error)
+    return f"Removed {numbers.counted(removed, 'run')}; {numbers.file_size(freed)} are free again."
+
+
+@st.fragment(run_every=0.5)
+def _wait() -> None:
+    task: Future[str] = st.session_state[_TASK]
+    if task.done():
+        st.session_state[_TASK], st.session_state[_SAID] = None, task.result()
+        st.rerun()
+    look.note(":material/cleaning_services: Removing and compacting…")
+
+
+def _restore() -> None:
+    try:
+        st.session_state[_SAID] = f"Restored {numbers.counted(desk()[0].restore(), 'run')}."
+    except DraftgaugeError as error:
+        st.session_state[_SAID] = str(error)
