@@ -9,7 +9,7 @@ from core.address import address, resolve
 from core.errors import InvalidInput
 from core.runs import ModelRef
 from core.ui import begin_note, decoding_box, group_page, look, more_prompts, numbers, pair_pick, prompt_source, run_page
-from core.ui.desk import desk, load, run_id, settings, submit
+from core.ui.desk import desk, load, read_only, run_id, settings, submit
 from core.ui.frame import frame, page_path
 
 frame()
@@ -54,7 +54,7 @@ with right:
 ready = bool(found and target and drafts and len(refs) == 1 + len(drafts) and asked.ready)
 with st.container(horizontal=True, vertical_alignment="center"):
     label = f"Measure {numbers.counted(len(drafts), 'draft')}" if len(drafts) > 1 else "Measure"
-    if st.button(label, type="primary", icon=":material/timer:", disabled=not ready):
+    if st.button(label, type="primary", icon=":material/timer:", disabled=not ready or read_only()):
         together = secrets.token_hex(6) if len(drafts) > 1 else ""
         submit(*(asked.spec(refs[0], draft, found, together) for draft in refs[1:]))
     if ready:

@@ -7,7 +7,7 @@ from core.analysis import Analysis
 from core.errors import StoreError
 from core.runs import RunSpec
 from core.ui import look, numbers, result
-from core.ui.desk import EXAMPLE, analysis, desk, forget_run, load, submit
+from core.ui.desk import EXAMPLE, analysis, desk, forget_run, load, read_only, submit
 from core.ui.frame import frame, page_path
 
 SHOWN = 8
@@ -26,7 +26,7 @@ with measure:
     st.markdown("**Measure a pair**")
     st.markdown("Two small trained models and their prompts come along. Paste your own prompts on the next page.")
     look.note("Less than two minutes on two CPU cores, no download")
-    if st.button("Measure the demo pair", type="primary", icon=":material/timer:"):
+    if st.button("Measure the demo pair", type="primary", icon=":material/timer:", disabled=read_only()):
         submit(RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts()))
     st.page_link(page_path("pair"), label="Choose your own models", icon=":material/join_inner:")
 with show:

@@ -7,7 +7,7 @@ import streamlit as st
 from core.errors import DraftgaugeError
 from core.runs import TIMED, Run
 from core.ui import live, look, numbers, partial_alpha, result
-from core.ui.desk import ALIVE, desk
+from core.ui.desk import ALIVE, desk, read_only
 from core.ui.frame import page_path
 
 
@@ -29,7 +29,8 @@ def _watch(ids: Sequence[str]) -> None:
     look.headline(f"Measuring {numbers.counted(len(runs), 'draft')}: {len(runs) - len(waiting)} done")
     for run in runs:
         _line(run, bench.position(run.id) if run.status == "queued" else None)
-    if st.button("Cancel all", icon=":material/stop_circle:", key="cancel_group", help="What was measured so far is kept."):
+    stays = "What was measured so far is kept."
+    if st.button("Cancel all", icon=":material/stop_circle:", key="cancel_group", help=stays, disabled=read_only()):
         for run in reversed(waiting):  # the last first, so that none begins when the one before it ends
             bench.cancel(run.id)
     look.note("The target's answers are written once, for the first draft; the others reuse them. You can close this page; the runs go on.")

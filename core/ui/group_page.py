@@ -5,7 +5,7 @@ import streamlit as st
 from core.address import address
 from core.runs import Run
 from core.ui import decoding_box, group_live, group_rank, look, more_prompts, numbers, result
-from core.ui.desk import ALIVE, desk, forget_run, submit
+from core.ui.desk import ALIVE, desk, forget_run, read_only, submit
 from core.ui.frame import page_path
 
 PARAMETER, RUN, _KEPT = "group", "run", "_group"
@@ -69,9 +69,9 @@ def _ended(runs: list[Run]) -> None:
     with st.container(horizontal=True):
         if best and st.button("Choose gamma", type="primary", icon=":material/ssid_chart:", help="With the fastest draft."):
             st.switch_page(page_path("gamma"), query_params={"run": best})
-        if failed and st.button(f"Measure {numbers.counted(len(failed), 'draft')} again", icon=":material/replay:"):
+        if failed and st.button(f"Measure {numbers.counted(len(failed), 'draft')} again", icon=":material/replay:", disabled=read_only()):
             submit(*(run.spec for run in failed))
-        if len(failed) < len(runs):
+        if len(failed) < len(runs) and not read_only():
             more_prompts.button()
         _begin_anew()
     if best:

@@ -7,7 +7,7 @@ import streamlit as st
 from core.errors import DraftgaugeError
 from core.runs import TIMED, Progress, Run, RunSpec, Stage
 from core.ui import look, numbers, partial_alpha
-from core.ui.desk import ALIVE, desk
+from core.ui.desk import ALIVE, desk, read_only
 
 WORDS: dict[Stage, str] = {
     "queued": "Waiting for the device",
@@ -45,7 +45,8 @@ def _watch(run_id: str) -> None:
         _waiting(bench.position(run_id))
     else:
         _running(run)
-    if st.button("Cancel", icon=":material/stop_circle:", key="cancel_run", help="What was measured so far is kept."):
+    stays = "What was measured so far is kept."
+    if st.button("Cancel", icon=":material/stop_circle:", key="cancel_run", help=stays, disabled=read_only()):
         bench.cancel(run_id)
     look.note("You can close this page; the run goes on, and this address leads back to it.")
 

@@ -8,7 +8,7 @@ import streamlit as st
 from core.address import address
 from core.runs import Prompt, Run, RunSpec
 from core.ui import begin_note, decoding_box, look, numbers, prompt_source
-from core.ui.desk import submit
+from core.ui.desk import read_only, submit
 
 PARAMETER = "more"
 
@@ -41,7 +41,7 @@ def show(runs: Sequence[Run]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         label = f"Measure {len(spec.prompts):,} + {len(new):,} prompts"
         specs = extended([run.spec for run in runs], new)
-        if st.button(label, type="primary", icon=":material/timer:", disabled=not new):
+        if st.button(label, type="primary", icon=":material/timer:", disabled=not new or read_only()):
             submit(*specs)
         st.button("Back to the result", icon=":material/arrow_back:", on_click=_forget)
         if new:

@@ -8,7 +8,7 @@ from core.errors import DraftgaugeError, NotMeasured
 from core.runs import RunSpec
 from core.smoke import smoke_result
 from core.ui import look
-from core.ui.desk import ALIVE, desk
+from core.ui.desk import ALIVE, desk, read_only
 
 KEPT = "_smoke_runs"
 HELP = "Writes eight tokens plain and with the draft, and compares them. It says nothing about speed."
@@ -18,7 +18,7 @@ LOOK_AGAIN_S = 1.0
 def smoke(target: Model, draft: Candidate, at: int) -> None:
     """A button, then what came of it; only for models that are on this machine, so that nothing is downloaded by the way."""
     chosen = [model.usable.ref for model in (target, draft.model) if model.usable]
-    if len(chosen) < 2 or not draft.fits or any(ref.source == "hub" for ref in chosen):
+    if read_only() or len(chosen) < 2 or not draft.fits or any(ref.source == "hub" for ref in chosen):
         return
     kept: dict[tuple[str, str], str] = st.session_state.setdefault(KEPT, {})
     key = (target.address, draft.model.address)

@@ -7,7 +7,7 @@ from core.imports import is_record
 from core.privacy import has_texts
 from core.runs import Run, RunSpec
 from core.ui import export_box, imported_page, live, look, more_prompts, pair_pick, report, result
-from core.ui.desk import ALIVE, EXAMPLE, analysis, forget_run, submit
+from core.ui.desk import ALIVE, EXAMPLE, analysis, forget_run, read_only, submit
 from core.ui.frame import page_path
 
 
@@ -23,7 +23,7 @@ def show(run: Run) -> None:
     if is_record(run):
         _record(run)
         return
-    here = run.imported is None and has_texts(run)
+    here = run.imported is None and has_texts(run) and not read_only()
     report.show(analysis(run))
     with st.container(horizontal=True):
         if not full:

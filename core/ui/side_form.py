@@ -10,7 +10,7 @@ from core.policies import Policy
 from core.runs import ModelRef, Prompt, Run, RunSpec
 from core.side_ask import side_by_side
 from core.ui import decoding_box, look, pair_pick, side_lanes, side_prompt
-from core.ui.desk import analysis, desk, settings
+from core.ui.desk import analysis, desk, read_only, settings
 
 TAKEN_FROM = "_side_from"
 
@@ -42,7 +42,7 @@ def show(reference: Run | None) -> RunSpec | None:
 
 def _button(*, ready: bool, known: bool) -> bool:
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = st.button("Run side by side", type="primary", icon=":material/play_arrow:", disabled=not ready)
+        pressed = st.button("Run side by side", type="primary", icon=":material/play_arrow:", disabled=not ready or read_only())
         predicted = " It predicts this prompt too." if known else " Begin from a measurement of this pair to have a prediction beside it."
         look.note(f"Plain and assisted are written one after the other, in an order drawn at random.{predicted}")
     return pressed
