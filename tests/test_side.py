@@ -29,7 +29,8 @@ def decode_s(rounds: list[tuple[int, int]]) -> float:
 
 def test_speedup_is_decoding_alone_and_end_to_end_is_the_whole_call():
     run = side_runs.run(c=C)
-    plain, own = (side.call_of(run, lane) for lane in range(2))
+    plain, own = run.generations[1], run.generations[0]
+    assert (plain.lane, own.lane) == (0, 1)
     rounds = [(len(step.tokens), step.drafted) for step in side.steps_of(run.steps, 1)]
     assert side.speedup(run, 1) == pytest.approx((len(TEXT) - 1) * PLAIN_S / decode_s(rounds), rel=0.01)
     assert side.speedup(run, 0) == 1
@@ -46,7 +47,8 @@ def test_figures_of_a_column_are_sums_over_its_steps():
     assert found.tokens == found.accepted + found.rounds
     assert found.acceptance == pytest.approx(accepted / (accepted + rejections))
     assert found.utilisation == pytest.approx(accepted / sum(step.drafted for step in steps))
-    assert found.tokens_per_s == pytest.approx(len(TEXT) / side.call_of(run, 1).total_s)
+    assert found.tokens_per_s == pytest.approx(len(TEXT) / run.generations[0].total_s)
+    assert found.shares
     assert sum(found.shares) == pytest.approx(1)
     assert found.done
 

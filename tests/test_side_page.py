@@ -3,6 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.analysis import Analysis
 from core.bench import Bench
 from core.palette import LIGHT
 from core.policies import FixedGamma, PromptLookup, TransformersDefault
@@ -102,12 +103,13 @@ def test_begun_from_a_measurement_its_pair_settings_and_advice_are_taken(submitt
     spec = measured.spec.model_copy(update={"target": demo.TARGET, "draft": demo.DRAFT, "max_new_tokens": 24, "seed": 5})
     reference = synthetic.keep(store, measured.model_copy(update={"spec": spec}))
     app = open_page("side_by_side", **{"from": reference})
-    advice = desk.analysis(store.get(reference, traces=True)).advice.policy
+    found = desk.analysis(store.get(reference, traces=True))
+    assert isinstance(found, Analysis)
     assert box(app, "Policy").value == "recommended"
     assert app.text_area(key=side_prompt.TEXT).value == synthetic.HARD_PROMPT
     button(app, "Run side by side").click().run()
     (asked,) = submitted
-    assert (asked.lanes[1].policy, asked.reference, asked.seed, asked.max_new_tokens) == (advice, reference, 5, 24)
+    assert (asked.lanes[1].policy, asked.reference, asked.seed, asked.max_new_tokens) == (found.advice.policy, reference, 5, 24)
 
 
 def test_without_a_measurement_the_library_default_is_chosen(submitted: list[RunSpec]):
@@ -172,12 +174,12 @@ def test_a_finished_run_says_same_answer_with_speed_rounds_prediction_and_origin
     app = open_page("side_by_side", run=side_runs.keep(store, side_runs.run(reference=reference)))
     assert app.title[0].value == "Same answer, :green[1.71x the speed of plain]"
     shown = texts(app)
-    assert "96 tokens in 37 rounds, **1.66x** end to end" in shown
+    assert "96 tokens in 37 rounds, acceptance 0.73, **1.66x** end to end" in shown
     assert "Predicted for this prompt: **1.71x**" in shown
     assert "outputs equal" in shown
     assert "the rounds are the same, 37;" in shown.replace("\\", "")
     assert len(app.get("iframe")) == 1
-    assert [shown.label for shown in app.get("download_button")] == ["With texts", "Without texts"]
+    assert [shown.proto.label for shown in app.get("download_button")] == ["With texts", "Without texts"]
 
 
 def test_a_slower_draft_is_said_to_be_slower(store: Store):

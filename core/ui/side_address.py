@@ -22,11 +22,10 @@ def run_id() -> str | None:
 
 
 def look_at(chosen: str) -> None:
-    """Show this run from now on."""
+    """Show this run from now on; nothing of the form stays in the address."""
     st.session_state[_LAST] = chosen
-    if st.query_params.get(RUN) != chosen:
-        st.query_params[RUN] = chosen
-    st.query_params.pop(FROM, None)
+    if dict(st.query_params) != {RUN: chosen}:
+        st.query_params.from_dict({RUN: chosen})
 
 
 def forget() -> None:

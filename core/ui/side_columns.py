@@ -68,8 +68,11 @@ def _shares(found: LaneFigures, assisted: bool) -> str:
 
 
 def _style(palette: Palette) -> str:
+    """Streamlit pales what a rerun has not reached yet; ten times a second on a busy machine that would be a flicker."""
     own = f""".side h3{{font-size:1.05rem;font-weight:600;margin:0;padding:0;letter-spacing:0}}
 .side h3 small{{font-size:.9rem;font-weight:400;color:{palette.muted}}}
+.side dl,.side dt,.side dd,.side dl div{{margin-left:0;padding:0}}
+.stElementContainer[data-stale=true]:has(.side){{opacity:1;transition:none}}
 .side-figures{{display:grid;grid-template-columns:repeat(4,1fr);gap:.4rem;margin:.7rem 0}}
 .side-figures dt{{font-size:.87rem}}
 .side-figures dd{{font-size:1.5rem;font-weight:500;margin:0;font-variant-numeric:tabular-nums;white-space:nowrap}}

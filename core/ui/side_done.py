@@ -105,16 +105,19 @@ def facts(run: Run) -> str:
 
 def _badges(run: Run) -> list[str]:
     """One badge where every column came to the same, else one for each with its name."""
-    found = {lane: side.comparison(run, lane).equality for lane in range(1, len(run.spec.lanes))}
+    found: dict[int, side.Equality] = {lane: side.comparison(run, lane).equality for lane in range(1, len(run.spec.lanes))}
     alike = len(set(found.values())) == 1
-    shown = [(found[1], "")] if alike else [(equality, f"{look.plain(lane_name(run, lane))}: ") for lane, equality in found.items()]
+    shown: list[tuple[side.Equality, str]] = (
+        [(found[1], "")] if alike else [(equality, f"{look.plain(lane_name(run, lane))}: ") for lane, equality in found.items()]
+    )
     return [f":{colour}-badge[:material/{icon}: {name}{words}]" for equality, name in shown for colour, icon, words in [EQUALITY[equality]]]
 
 
 def _fact(run: Run, lane: int) -> str:
     own, whole, speed = side.lane_figures(run, lane), side.end_to_end(run, lane), side.speedup(run, lane)
     name = look.plain(lane_name(run, lane))
-    said = f"{name}: {numbers.counted(own.tokens, 'token')} in {numbers.counted(own.rounds, 'round')}"
+    acceptance = f", acceptance {own.acceptance:.2f}" if own.acceptance is not None else ""
+    said = f"{name}: {numbers.counted(own.tokens, 'token')} in {numbers.counted(own.rounds, 'round')}{acceptance}"
     if whole is None:
         return f"{said}."
     decode = f"**{numbers.ratio(speed)}** in decoding, " if speed and lane > 1 else ""
