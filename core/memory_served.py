@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from core.memory import Engine, Fit, GpuMemory, ModelMemory, fit, memory_curve
 from core.memory_figures import Growth, Part
 
+DEFAULT_GPU = "H100 SXM"
+DEFAULT_CONTEXT = 8192
+DEFAULT_SEQUENCES = 16
+DEFAULT_UTILISATION = 0.9
+DEFAULT_GAMMA = 5
 SEQUENCES = (1, 4, 16, 64)
 POINTS = 33
 

@@ -15,7 +15,7 @@ from core.errors import InvalidInput
 from core.memory import ENGINES, KV_DTYPES, CacheProfile, Engine, GpuMemory, ModelMemory, model_memory
 from core.memory_figures import GIB
 from core.memory_fit import DEFAULT_OVERHEAD_BYTES, MOST_SEQUENCES, WeightDtype
-from core.memory_served import Setting
+from core.memory_served import DEFAULT_CONTEXT, DEFAULT_GAMMA, DEFAULT_GPU, DEFAULT_SEQUENCES, DEFAULT_UTILISATION, Setting
 from core.model_info import Weights
 from core.prices import Price
 from core.ui import look, memory_typed
@@ -24,10 +24,8 @@ from core.ui.memory_pair import Side
 T = TypeVar("T")
 AS_STORED = "as stored"
 WEIGHTS = (AS_STORED, "float32", "bfloat16", "float16", "fp8", "int8", "int4")
-DEFAULT_GPU = "H100 SXM"
-DEFAULT_CONTEXT, MOST_CONTEXT = 8192, 100_000_000
-DEFAULT_SEQUENCES = 16
-DEFAULT_GAMMA, MOST_GAMMA = 5, 64
+MOST_CONTEXT = 100_000_000
+MOST_GAMMA = 64
 MOST_GIB = 10_000
 ONE_PRICE = 1
 WHAT_IF = 1.3
@@ -179,7 +177,16 @@ def load(limit: int | None, subject: str, complaints: Complaints, *, device: str
         name, memory, note, read = gpu(complaints, device)
         context = text("Context, tokens", "context", f"{start:,}", width=150, tip="Prompt and answer of one request together.")
         sequences = text("Sequences", "sequences", str(DEFAULT_SEQUENCES), width=120, tip="Requests that are served at the same time.")
-        share = slider("Usable share", "share", 0.5, 1.0, 0.9, complaints, width=200, tip="The share of the GPU's memory that the engine may take.")
+        share = slider(
+            "Usable share",
+            "share",
+            0.5,
+            1.0,
+            DEFAULT_UTILISATION,
+            complaints,
+            width=200,
+            tip="The share of the GPU's memory that the engine may take.",
+        )
         speedup = 1.0
         if what_if:
             tip = "What if: speedup of decoding over plain, at one request at a time. A run takes the slider's place."

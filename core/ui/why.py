@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from core import details, maps, predict, theory, translate
+from core import details, maps, predict, reading, theory, translate
 from core.analysis import SWEEP_LIMITS, Analysis, accepted_shares, alpha_by_position, conditional_acceptance, sentence_case, together
 from core.errors import InvalidInput
 from core.figures import Floats
@@ -130,23 +130,5 @@ def _positions(analysis: Analysis) -> None:
 
 def how_to_read(*, sampled: bool = False) -> None:
     """For readers who have not met the words; what is said of the text depends on whether it was sampled."""
-    same = (
-        "Sampled texts differ from call to call, with a draft and without; the distribution of texts is the same, and they come sooner."
-        if sampled
-        else "In float32 the text is the same as without a draft, only sooner."
-    )
     with st.expander("How to read this"):
-        st.markdown(
-            "**The idea.** A small draft model proposes up to *gamma* tokens; the large target checks all of them in one pass and keeps those "
-            f"it agrees with, plus one of its own. {same}\n\n"
-            "**Curve.** 1x is plain decoding. Solid: replayed from a recorded trace with the costs of this machine, "
-            "with a 95 % band. Diamonds: really run. "
-            "Dashed: the classical formula, which takes the check for one plain step and the loop for free. Dotted: your what-if values.\n\n"
-            "**Map.** To the right drafts cost more (c), upwards they are accepted more often (alpha). Each cell shows the best gamma; its colour "
-            "says what that gains: teal faster, orange slower. Right of the red line drafting does not pay.\n\n"
-            "**Two intervals.** *On these prompts* holds the noise of timing and calibration. *For traffic like these* also holds that other "
-            "prompts of the same kind would differ; with few prompts it is wide, and more prompts narrow it.\n\n"
-            "**Words.** alpha: chance that a drafted token is accepted. c: one drafted token inside the loop, that is the draft's pass d1 and e, the "
-            "loop's share. v: the target's check of several tokens. h: the rest of a round. All divided by one plain target step. The classical "
-            "formula knows neither e, v nor h: its c is d1, as one would time single steps."
-        )
+        st.markdown("\n\n".join(f"**{term}.** {look.plain(meaning)}" for term, meaning in reading.how_to_read(sampled=sampled)))
