@@ -9,9 +9,10 @@ be the same prompts. A value that a run does not record is
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from core.imports import WORDS, is_record
 from core.policies import describe
 from core.runs import Environment, ModelRef, Prompt, Run, RunSpec
 
@@ -86,8 +87,13 @@ def differences(runs: Sequence[Run], baseline: int = 0) -> list[Row]:
 
 
 def same(runs: Sequence[Run]) -> list[Row]:
-    """The settings that all runs share."""
-    return [row for row, differs in _rows(runs, 0) if not differs]
+    """The settings that all runs share, as far as they are known."""
+    return [row for row, differs in _rows(runs, 0) if not differs and row.words[0] != UNKNOWN]
+
+
+def unknown(runs: Sequence[Run]) -> list[str]:
+    """The settings that no run records."""
+    return [row.name for row, differs in _rows(runs, 0) if not differs and row.words[0] == UNKNOWN]
 
 
 def cautions(rows: Sequence[Row]) -> list[Caution]:
@@ -137,9 +143,9 @@ def _cannot_tell(runs: Sequence[Run]) -> bool:
 
 
 def settings(run: Run) -> list[Setting]:
-    """Every setting of a run, always the same names in the same order."""
+    """Every setting of a run, always the same names in the same order; of an engine's record little is known but the names."""
     spec, where = run.spec, run.environment
-    return [
+    every = [
         *_source(run),
         *_model("Target", "target", spec.target, where and (where.target_parameters, where.target_layers)),
         *_model("Draft", None, spec.draft, where and (where.draft_parameters, where.draft_layers)),
@@ -148,8 +154,12 @@ def settings(run: Run) -> list[Setting]:
         *_machine(spec, where),
         *_versions(where),
     ]
+    if not is_record(run):
+        return every
+    return [setting if setting.name in _OF_RECORDS else replace(setting, value=UNKNOWN, words=UNKNOWN) for setting in every]
 
 
+_OF_RECORDS = ("Source", "Target", "Draft")
 _OF_EQUAL_PROMPTS = ("Order of the prompts", "Labels")
 
 
@@ -163,8 +173,7 @@ def _setting(name: str, topic: Topic | None, value: object, words: str | None = 
 def _source(run: Run) -> list[Setting]:
     spec = run.spec
     kinds = {"full": "measurement", "smoke": "smoke test", "side_by_side": "side by side"}
-    measured = run.imported is None or run.imported.source == "draftgauge"
-    source = "measured by Draftgauge" if measured or run.imported is None else f"imported: {run.imported.source.replace('_', ' ')}"
+    source = f"imported: {WORDS[run.imported.source]}" if run.imported and is_record(run) else "measured by Draftgauge"
     lanes = [
         f"{describe(lane.policy)}{_own_draft(lane.draft)}{f', weight {lane.ensemble_weight:g}' if lane.ensemble_weight else ''}"
         for lane in spec.lanes
@@ -185,11 +194,11 @@ def _own_draft(draft: ModelRef | None) -> str:
 
 def _model(role: str, topic: Topic | None, ref: ModelRef, size: tuple[int, int] | None) -> list[Setting]:
     """The demo models lie wherever this program is installed, so their path is none of their own; folders have no revision."""
-    path = "" if ref.source == "demo" else ref.path
+    place = "bundled" if ref.source == "demo" else f"{ref.source}: {ref.path}"
     revision = None if ref.source == "hub" and not ref.revision else ref.revision
     return [
-        _setting(role, topic, (ref.source, ref.name), f"{ref.name} ({ref.source})"),
-        _setting(f"{role}, path", None, path),
+        _setting(role, topic, ref.name),
+        _setting(f"{role}, place", None, place),
         _setting(f"{role}, revision", topic, revision),
         _setting(f"{role}, parameters", topic, size and size[0], f"{size[0]:,}" if size else None),
         _setting(f"{role}, layers", topic, size and size[1]),

@@ -7,6 +7,7 @@ from pandas import DataFrame
 from streamlit.testing.v1 import AppTest
 
 from core.analysis import analyse
+from core.imports import to_run
 from core.policies import Plain
 from core.record import Imported
 from core.runs import Lane, Prompt, Run
@@ -76,7 +77,7 @@ def test_two_runs_stand_side_by_side_with_their_differences(cheap: str, dear: st
     assert list(tested["Paired interval"]) == ["[0.64, 0.72]"]
     assert list(tested["Says"]) == ["gains less"]
     assert list(tested["Prompts of both"]) == [12]
-    assert list(table(app, "Setting")["Setting"]) == ["Draft", "Draft, path"]
+    assert list(table(app, "Setting")["Setting"]) == ["Draft", "Draft, place"]
     assert {chart.proto.id.split("-")[-1] for chart in app.get("plotly_chart")} >= {"compare_curves", "compare_quadrant", "compare_labels"}
 
 
@@ -102,7 +103,7 @@ def test_what_cannot_be_compared_is_said_and_nothing_else(store: Store, cheap: s
     assert "PyTorch: other in B." in said
     for other_topic in ("Prompts", "Decoding", "Temperature", "Target", "Seed"):
         assert f"{other_topic}: other" not in said
-    assert set(table(app, "Setting")["Setting"]) == {"Draft", "Draft, path", "Device name", "Number format", "PyTorch"}
+    assert set(table(app, "Setting")["Setting"]) == {"Draft", "Draft, place", "Device name", "Number format", "PyTorch"}
     check_no_markup(app)
 
 
@@ -152,30 +153,17 @@ def test_runs_without_a_speedup_show_what_they_have(store: Store, cheap: str):
     assert list(table(app, "").columns) == ["", "A"]
 
 
-def test_imported_numbers_are_a_ring_on_the_chart_and_a_sentence(cheap: str, monkeypatch: pytest.MonkeyPatch):
-    from core.ui import compare_page
-
-    run = synthetic.run("imported").model_copy(update={"generations": (), "passes": (), "traces": ()})
-    given = run.model_copy(update={"imported": Imported(source="alpha_c", alpha=0.66, c=0.08, gamma=4)})
-    find = compare_page._find
-
-    def with_imported(ids: list[str]) -> tuple[list[Run], list[str]]:
-        found, lost = find([run_id for run_id in ids if run_id != "imported"])
-        return [*found, given], lost
-
-    monkeypatch.setattr(compare_page, "_find", with_imported)
-    monkeypatch.setattr(compare_page.desk, "analysis", analyse_or(compare_page.desk.analysis, given))
-    app = page(cheap, "imported", baseline=cheap)
+def test_imported_numbers_are_a_ring_on_the_chart_and_a_sentence(store: Store, cheap: str):
+    given = store.insert(to_run(Imported(source="alpha_c", alpha=0.66, c=0.08, gamma=4), "big_model", "other"))
+    app = page(cheap, given, baseline=cheap)
     shown = texts(app)
-    assert "Imported: a few numbers, no curve. alpha 0.66. c 0.08, gamma 4." in shown
+    assert "Imported, alpha and c: no curve. alpha 0.66. c 0.08, gamma 4." in shown
     assert "Rings: imported numbers." in shown
-    assert "Source: other in B." in texts(app)
+    assert "Source: other in B." in shown
+    assert "Temperature" in shown
+    assert "Number format: not known whether the same in B." in shown
     chart = next(chart.proto for chart in app.get("plotly_chart") if "Acceptance alpha" in chart.proto.alt)
     assert "B: alpha 0.66, c 0.08" in chart.alt
-
-
-def analyse_or(usual: Any, given: Run) -> Any:
-    return lambda run: analyse(given) if run.id == given.id else usual(run)
 
 
 @pytest.mark.parametrize("ids", [[], ["gone"], ["gone", "![x](http://host/a.png)"]])

@@ -32,12 +32,12 @@ OF_EQUAL_PROMPTS = {"Order of the prompts", "Labels"}
 
 PLANTS: dict[str, tuple[str, Any]] = {
     "spec.target.name": ("Target", "other_model"),
-    "spec.target.source": ("Target", "gguf"),
-    "spec.target.path": ("Target, path", "/elsewhere/big_model"),
+    "spec.target.source": ("Target, place", "gguf"),
+    "spec.target.path": ("Target, place", "/elsewhere/big_model"),
     "spec.target.revision": ("Target, revision", "abc123"),
     "spec.draft.name": ("Draft", "other_draft"),
-    "spec.draft.source": ("Draft", "gguf"),
-    "spec.draft.path": ("Draft, path", "/elsewhere/small_model"),
+    "spec.draft.source": ("Draft, place", "gguf"),
+    "spec.draft.path": ("Draft, place", "/elsewhere/small_model"),
     "spec.draft.revision": ("Draft, revision", "def456"),
     "spec.max_new_tokens": ("Most new tokens", 65),
     "spec.device": ("Device", "cuda:0"),
@@ -78,7 +78,6 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "prompts.messages": ("Prompts", None),
     "prompts.order": ("Order of the prompts", None),
     "prompts.labels": ("Labels", None),
-    "imported": ("Source", Imported(source="vllm", alpha=0.7)),
 }
 NO_SETTINGS = {
     "spec.prompts",  # planted below "prompts."
@@ -197,6 +196,20 @@ def test_what_a_run_does_not_record_is_named_and_not_called_different():
     assert "Device" not in names(rows), "what was asked for is known"
     assert not any(row.certain for row in rows)
     assert all(row.words[1] == "not known" for row in rows)
+
+
+def test_of_an_engines_record_only_its_source_and_names_are_known():
+    record = bare("b").model_copy(update={"imported": Imported(source="vllm", alpha=0.7)})
+    rows = comparison.differences([bare(), record])
+    assert [row.name for row in rows if row.certain] == ["Source"]
+    assert {row.words[1] for row in rows if row.name != "Source"} == {"not known"}
+    assert {row.name for row in comparison.same([bare(), record])} == {"Target", "Draft"}
+    nowhere = comparison.unknown([record, record])
+    assert {"Temperature", "Threads", "Prompts", "Device"} <= set(nowhere)
+    assert comparison.differences([record, record]) == []
+    assert not {row.name for row in comparison.same([record, record])} & set(nowhere)
+    whole = bare("b").model_copy(update={"imported": Imported(source="draftgauge")})
+    assert comparison.differences([bare(), whole]) == [], "a whole run from another machine is a measurement"
 
 
 def test_withheld_prompts_are_neither_equal_nor_different():

@@ -11,6 +11,7 @@ from core.analysis import Analysis, Unfinished
 from core.compare_runs import Entry, paired
 from core.comparison import LEAST, MOST, UNKNOWN, Caution, cautions, differences
 from core.errors import InvalidInput, StoreError
+from core.imports import WORDS, is_record
 from core.runs import Run
 from core.ui import compare_charts, compare_tables, desk, look, numbers, result
 from core.ui.frame import page_path
@@ -120,13 +121,16 @@ def _legend(entries: list[Entry], base: Entry) -> None:
                 style = f"background:{palette.runs[entry.place]};color:{palette.paper};border-radius:.375rem;padding:.1rem .5rem;font-weight:600"
                 st.html(f"<span style='{style}'>{escape(entry.letter)}</span>", width="content")
                 label = f"**{look.plain(result.pair_name(entry.run))}**"
-                st.page_link(page_path("measure"), label=label, query_params={"run": entry.run.id})
+                page = "side_by_side" if entry.run.spec.extent == "side_by_side" else "measure"
+                st.page_link(page_path(page), label=label, query_params={"run": entry.run.id})
                 look.note(f"{'baseline; ' if entry is base else ''}{look.plain(_known(entry))}")
 
 
 def _known(entry: Entry) -> str:
     """When and where, and for a run without a speedup what it has instead."""
     run = entry.run
+    if is_record(run):
+        return f"{numbers.when(run.created)}. {_lacks(entry)}"
     where = run.environment.device_name if run.environment else run.spec.device
     about = f"{numbers.when(run.created)}, {where}, {run.spec.dtype}, {run.spec.decoding.words()}, {numbers.counted(len(run.spec.prompts), 'prompt')}"
     if entry.analysis:
@@ -140,9 +144,9 @@ def _lacks(entry: Entry) -> str:
     alpha = "" if entry.alpha is None else f" alpha {entry.alpha:.2f}."
     if entry.seen is None:
         return "Still being measured: its numbers appear here when it has ended."
-    if kept is not None and not run.traces and kept.source != "draftgauge":
+    if kept is not None and is_record(run):
         given = [f"{name} {value}" for name, value in (("c", kept.c), ("gamma", kept.gamma), ("speedup as given", kept.speedup)) if value is not None]
-        return f"Imported: a few numbers, no curve.{alpha}{_listed(given)}"
+        return f"Imported, {WORDS[kept.source]}: no curve.{alpha}{_listed(given)}"
     if run.spec.extent == "side_by_side":
         return "A side-by-side run of one prompt: it has no curve."
     if run.status != "done":

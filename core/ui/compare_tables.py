@@ -8,7 +8,7 @@ import streamlit as st
 from core import compare_runs
 from core.analysis import Analysis, sentence_case
 from core.compare_runs import Entry, Paired, Quantity, paired, setting
-from core.comparison import Row, same
+from core.comparison import Row, same, unknown
 from core.policies import describe
 from core.ui import look, numbers
 
@@ -93,12 +93,14 @@ def settings(entries: Sequence[Entry], base: Entry, rows: Sequence[Row]) -> None
     """What differs between the runs' settings, and folded away what does not."""
     st.subheader("Settings that differ", anchor=False)
     names = [entry.letter + (", baseline" if entry is base else "") for entry in entries]
+    nowhere = unknown([entry.run for entry in entries])
+    unknown_words = f", but for what none of them records: {', '.join(nowhere)}" if nowhere else ""
     if rows:
         look.table(_table(rows, names), "The settings that are not the same in all runs")
         hashed = "Prompts by their number and a hash of their texts. " if any(row.name == "Prompts" for row in rows) else ""
-        look.note(f"{hashed}Everything else that could change a result is the same in all runs.")
+        look.note(f"{hashed}Everything else that could change a result is the same in all runs{unknown_words}.")
     else:
-        look.note("None: these runs were measured with the same settings, on the same machine, with the same versions.")
+        look.note(f"None: these runs were measured with the same settings, on the same machine, with the same versions{unknown_words}.")
     equal = [row for row in same([entry.run for entry in entries]) if row.words[0]]
     with st.expander(f"{len(equal)} settings that all runs share", icon=":material/table:", type="compact"):
         look.table(
