@@ -13,14 +13,13 @@ import copy
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
-from transformers.generation.candidate_generator import AssistantVocabTranslatorCache
 from transformers.generation.streamers import BaseStreamer
 
 from core.decoding import Decoding
@@ -84,7 +83,7 @@ def run_policy(
 
     seed: of this call, so that a run repeats; unused when greedy. keep: plain decoding only; keep p of what is written, and
     look at every score, which takes time: leave it out where time is measured. clock: hears every round. more: for `generate`
-    itself. A draft with another vocabulary is edited by the library: hand it over in `own_draft`. InvalidInput for the oracle,
+    itself. A draft with another vocabulary: greedy decoding only (`core.worker.translated`). InvalidInput for the oracle,
     or when keeping with a draft; ModelError when a model's scores are not numbers.
     """
     if keep and not isinstance(policy, Plain):
@@ -95,22 +94,6 @@ def run_policy(
         with draft_settings(pair.draft, policy), own_temperature(pair.draft, decoding):
             return timed_generate(pair, prompt, max_new_tokens, decoding, seed, clock=clock, assistant_model=pair.draft, **more)
     return timed_generate(pair, prompt, max_new_tokens, decoding, seed, keep=keep, clock=clock, **to_transformers(policy), **more)
-
-
-@contextmanager
-def own_draft(pair: Pair) -> Iterator[Pair]:
-    """The pair for one call: where its draft has another vocabulary with a copy of the draft, which shares its weights.
-
-    Under sampling the library cuts the draft's output layer down to shared tokens, in place, and remembers this by the tokenizers.
-    """
-    if pair.draft_tokenizer is None:
-        yield pair
-        return
-    weights = {id(tensor): tensor for tensor in (*pair.draft.parameters(), *pair.draft.buffers())}
-    try:
-        yield replace(pair, draft=copy.deepcopy(pair.draft, weights))
-    finally:
-        AssistantVocabTranslatorCache._cache.pop(pair.tokenizer, None)  # its entries would keep every copy alive
 
 
 @contextmanager
@@ -180,9 +163,8 @@ def _named_failure(pair: Pair, prompt: torch.Tensor) -> Iterator[None]:
 
 @torch.no_grad()
 def check_pair(pair: Pair, prompt: torch.Tensor) -> None:
-    """Raise ModelError when the target, or a draft of its vocabulary, gives scores for `prompt` (1, P) that are not numbers."""
-    readers = [(pair.target, "target"), *([(pair.draft, "draft")] if pair.draft_tokenizer is None else [])]
-    for model, role in readers:
+    """Raise ModelError when the target or the draft gives scores for `prompt` (1, P) that are not numbers."""
+    for model, role in ((pair.target, "target"), (pair.draft, "draft")):
         logits = model(input_ids=prompt, attention_mask=torch.ones_like(prompt)).logits
         check_numbers(logits[0].float().softmax(-1)[:, 0], model, role)
 

@@ -21,7 +21,7 @@ from core.runs import Environment, Generation, Lane, RunSpec
 from core.sink import Sink
 from core.worker.calls import PLAIN
 from core.worker.environment import environment
-from core.worker.generate import RoundClock, Timed, first_difference, own_draft, run_policy
+from core.worker.generate import RoundClock, Timed, first_difference, run_policy
 from core.worker.inputs import encode_prompts
 from core.worker.listening import Ear, Heard, Spent, shared, watched
 from core.worker.memory import peak_bytes
@@ -106,8 +106,8 @@ class _SideBySide:
     def _warm_up(self, pair: Pair, prompt: torch.Tensor, lane: Lane) -> Spent | None:
         """First calls are slow. On an accelerator this one also says how a call's time is shared; on a CPU the timed call does."""
         budget = min(WARM_UP_TOKENS, self._spec.max_new_tokens)
-        with own_draft(pair) as own, watched(own) as spent:
-            timed = self._call(own, prompt, lane, budget, RoundClock())
+        with watched(pair) as spent:
+            timed = self._call(pair, prompt, lane, budget, RoundClock())
             draft_s, verify_s = spent(0.0)
         return None if pair.device.type == "cpu" else shared(draft_s / timed.total_s, verify_s / timed.total_s)
 
@@ -115,15 +115,15 @@ class _SideBySide:
         """The lane's answer, what each round drafted, and the call's share of its core. Never repeated: it is watched."""
         lane, drafted = self._spec.lanes[index], list[int]()
         quiet = Quiet(pair.device, self._sink.disturbed, patience_s=0.0)
-        with own_draft(pair) as own, _spent(own, known) as spent, Stream(self._sink, index, pair.tokenizer) as stream:
+        with _spent(pair, known) as spent, Stream(self._sink, index, pair.tokenizer) as stream:
 
             def tell(heard: Heard) -> None:
                 drafted.append(len(heard.drafted))
                 stream.tell(heard)
 
             ear = Ear(prompt.shape[1], spent, tell)
-            with ear.at(own.target, listening=not isinstance(lane.policy, Plain)):
-                timed, share = quiet(lambda: self._call(own, prompt, lane, self._spec.max_new_tokens, ear))
+            with ear.at(pair.target, listening=not isinstance(lane.policy, Plain)):
+                timed, share = quiet(lambda: self._call(pair, prompt, lane, self._spec.max_new_tokens, ear))
         return timed, drafted, share
 
     def _call(self, pair: Pair, prompt: torch.Tensor, lane: Lane, budget: int, clock: RoundClock) -> Timed:

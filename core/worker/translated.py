@@ -1,7 +1,9 @@
 """A draft with another vocabulary than the target's: what the library cannot do with it, and how its failures are told.
 
-Greedy decoding goes through text; sampling is restricted to tokens of the same spelling. Source: Transformers 5.24,
-`AssistedCandidateGeneratorDifferentTokenizers` and `UniversalSpeculativeDecodingGenerator`. Units: tokens.
+Greedy decoding goes through text and writes what the target writes, whatever is proposed. Under sampling the library cuts the draft's
+output layer down to shared tokens, in the order in which the tokenizer's map happens to list them, but reads its scores in the order of
+their ids (`AssistantToTargetTranslator`): it divides by the probabilities of other tokens, and the text is not drawn from
+the target's distribution. So sampling is refused. Source: Transformers 5.24, `candidate_generator.py`. Units: tokens.
 """
 
 from collections.abc import Iterator
@@ -21,10 +23,12 @@ def check(pair: Pair, prompt: torch.Tensor, lane: Lane, spec: RunSpec) -> None:
     if pair.draft_tokenizer is None or not isinstance(lane.policy, Drafting):
         return
     draft = f"The draft {(lane.draft or spec.draft).name} has other tokens than the target"
-    if lane.ensemble_weight is not None and not spec.decoding.sample:
-        raise InvalidInput(f"{draft}, so in greedy decoding Transformers would ignore the ensemble weight. Leave it out, or choose another draft.")
-    if spec.decoding.sample and spec.decoding.repetition_penalty != 1.0:
-        raise InvalidInput(f"{draft}, and Transformers cannot sample then with a repetition penalty. Set it to 1, or choose another draft.")
+    if spec.decoding.sample:
+        raise InvalidInput(
+            f"{draft}, and Transformers 5.24 confuses the draft's probabilities then when it samples. Decode greedily, or choose another draft."
+        )
+    if lane.ensemble_weight is not None:
+        raise InvalidInput(f"{draft}, so Transformers would ignore the ensemble weight. Leave it out, or choose another draft.")
     text = str(pair.tokenizer.decode(prompt[0].tolist(), skip_special_tokens=True))
     tokens, most = len(pair.draft_tokenizer(text)["input_ids"]), _context(pair)
     if not tokens:
