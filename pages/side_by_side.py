@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.errors import DraftgaugeError
-from core.ui import look, result, side_address, side_done, side_form, side_live, side_prompt
+from core.ui import export_box, look, result, side_address, side_done, side_form, side_live, side_prompt
 from core.ui.desk import ALIVE, EXAMPLE, desk, load, side_example
 from core.ui.frame import frame
 
@@ -29,7 +29,8 @@ if chosen:
             side_address.forget()
             st.rerun()
         side_done.download(run)
-    look.note(f"This run stays: its address leads back to it. {look.code(f'?run={run.id}')}")
+    if chosen != EXAMPLE:
+        export_box.show(run)
     if run.spec.reference:
         look.next_step("See whether this prompt is typical of your traffic.", "gamma", "Choose gamma", {"run": run.spec.reference})
     else:

@@ -179,7 +179,8 @@ def test_a_finished_run_says_same_answer_with_speed_rounds_prediction_and_origin
     assert "outputs equal" in shown
     assert "the rounds are the same, 37;" in shown.replace("\\", "")
     assert len(app.get("iframe")) == 1
-    assert [shown.proto.label for shown in app.get("download_button")] == ["With texts", "Without texts"]
+    offered = [shown.proto.label for shown in app.get("download_button")]
+    assert offered[:3] == ["With texts", "Without texts", "Whole run (JSON)"]
 
 
 def test_a_slower_draft_is_said_to_be_slower(store: Store):

@@ -6,7 +6,7 @@ unless it says otherwise, and "same answer" is said after comparing token by tok
 
 import streamlit as st
 
-from core import numbers, side
+from core import numbers, privacy, side
 from core.errors import DraftgaugeError, NotMeasured, StoreError
 from core.player import lane_name, player
 from core.runs import Run
@@ -205,13 +205,15 @@ def _short(text: str, most: int = 80) -> str:
 
 
 def download(run: Run) -> None:
-    """The replay as one file that plays in any browser, with texts or without."""
+    """The replay as one file that plays in any browser, with texts or without; with none where texts may not leave."""
     try:
         whole, bare = player(run), player(run, texts=False)
     except NotMeasured:
         return
     name = f"side-by-side-{run.id}"
+    may_leave = privacy.has_texts(run) and not desk.settings().read_only
     with st.popover("Export the replay", icon=":material/download:"):
         look.note("One HTML file that plays in any browser, without a server and without a network.")
-        st.download_button("With texts", whole, f"{name}.html", "text/html", key="side_texts", on_click="ignore", icon=":material/article:")
+        if may_leave:
+            st.download_button("With texts", whole, f"{name}.html", "text/html", key="side_texts", on_click="ignore", icon=":material/article:")
         st.download_button("Without texts", bare, f"{name}-no-texts.html", "text/html", key="side_bare", on_click="ignore", icon=":material/lock:")
