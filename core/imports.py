@@ -36,13 +36,18 @@ WORDS: dict[Source, str] = {
 
 
 class Preview(Record):
-    """What a file is and what it knows, in words, before it is imported. facts: name and value; warning: what to know before importing."""
+    """What a file is and what it knows, in words, before it is imported. facts: name and value.
+
+    definition: how a record counts and was converted. knows_alpha: whether it says alpha. warning: what to know before importing.
+    """
 
     source: Source
     words: str
     target: str
     draft: str
     facts: tuple[tuple[str, str], ...]
+    definition: str = ""
+    knows_alpha: bool = False
     warning: str = ""
 
 
@@ -83,10 +88,17 @@ def is_record(run: Run) -> bool:
 def preview(run: Run) -> Preview:
     """What importing it would give."""
     assert run.imported is not None
-    facts = _record_facts(run.imported) if is_record(run) else _run_facts(run)
-    warning = EDITED if run.imported.definition.endswith(EDITED) else ""
-    source = run.imported.source
-    return Preview(source=source, words=WORDS[source], target=run.spec.target.name, draft=run.spec.draft.name, facts=tuple(facts), warning=warning)
+    imported, record = run.imported, is_record(run)
+    return Preview(
+        source=imported.source,
+        words=WORDS[imported.source],
+        target=run.spec.target.name,
+        draft=run.spec.draft.name,
+        facts=tuple(_record_facts(imported) if record else _run_facts(run)),
+        definition=imported.definition if record else "",
+        knows_alpha=imported.alpha is not None,
+        warning=EDITED if imported.definition.endswith(EDITED) else "",
+    )
 
 
 def _record(text: str, gamma: int | None) -> Found:
@@ -135,7 +147,7 @@ def _record_facts(imported: Imported) -> list[tuple[str, str]]:
         ("accepted / drafted", None if imported.drafted is None else f"{imported.accepted or 0:,} / {imported.drafted:,}"),
         ("rounds", None if imported.rounds is None else f"{imported.rounds:,}"),
     ]
-    return [(name, "not known" if value is None else value) for name, value in known] + [("definition", imported.definition)]
+    return [(name, "not known" if value is None else value) for name, value in known]
 
 
 def _run_facts(run: Run) -> list[tuple[str, str]]:

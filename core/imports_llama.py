@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from core import translate
 from core.errors import InvalidInput
 from core.imports_counts import EXAMINED, Counts, Found, bounded_lines, checked, count, objects, one_length
+from core.numbers import counted
 from core.record import Imported
 from core.translate import Reading
 
@@ -45,7 +46,7 @@ def from_timings(values: Iterable[object], gamma: int | None = None) -> Found:
                 total += Counts(
                     count(record["draft_n_accepted"], f"Response {number}: draft_n_accepted"), count(record["draft_n"], f"Response {number}: draft_n")
                 )
-    return _found(checked(total, f"{number} responses of llama.cpp"), f"{number:,} responses", gamma, None)
+    return _found(checked(total, f"{counted(number, 'response')} of llama.cpp"), counted(number, "response"), gamma, None)
 
 
 def from_log(text: str, gamma: int | None = None) -> Found:
@@ -64,7 +65,7 @@ def from_log(text: str, gamma: int | None = None) -> Found:
     total = Counts(sum(hit for hit, _, _ in requests), sum(drafted for _, drafted, _ in requests))
     if since_start is not None and (since_start.accepted, since_start.drafted) == (total.accepted, total.drafted):
         total = since_start  # the same requests, with the number of their rounds
-    return _found(checked(total, "llama.cpp's log"), f"{len(requests):,} requests", gamma, _together(requests))
+    return _found(checked(total, "llama.cpp's log"), counted(len(requests), "request"), gamma, _together(requests))
 
 
 def _since_start(lines: list[str]) -> Counts | None:

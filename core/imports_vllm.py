@@ -13,6 +13,7 @@ from typing import Any, cast
 from core import translate
 from core.errors import InvalidInput
 from core.imports_counts import EXAMINED, MOST, NUMBER, Counts, Found, bounded_lines, checked, count, counts_of, objects, one_length
+from core.numbers import counted
 from core.record import Imported
 
 KEYS = {"num_draft_tokens", "num_accepted_draft_tokens", "num_spec_steps"}
@@ -38,13 +39,13 @@ def from_requests(values: Iterable[object]) -> Found:
     total = Counts(0, 0, 0, 0)
     for number, record in enumerate(records, 1):
         total += _request(record, f"Request {number}")
-    total = checked(total, f"{len(records)} requests of vLLM")
+    total = checked(total, f"{counted(len(records), 'request')} of vLLM")
     how = (
         "exact, because the length of every round is known"
         if total.exact
         else "at least that, because rounds that were cut short count as rejections"
     )
-    definition = f"vLLM's draft acceptance rate of {len(records):,} requests is accepted / drafted, {total.ratio:.3f}. {EXAMINED}"
+    definition = f"vLLM's draft acceptance rate of {counted(len(records), 'request')} is accepted / drafted, {total.ratio:.3f}. {EXAMINED}"
     definition += f" It is {how}." if total.alpha is not None else " Without a histogram it cannot be told which drafts were examined."
     imported = Imported(
         source="vllm",
@@ -166,7 +167,7 @@ def from_log(text: str) -> Found:
     total = checked(Counts(sum(hit for hit, _, _ in lines), sum(drafted for _, drafted, _ in lines)), "vLLM's log")
     lengths = {len(shares) for _, _, shares in lines}
     gamma = lengths.pop() if len(lengths) == 1 else 0
-    definition = f"vLLM's draft acceptance rate over {len(lines):,} log lines is accepted / drafted, {total.ratio:.3f}."
+    definition = f"vLLM's draft acceptance rate over {counted(len(lines), 'log line')} is accepted / drafted, {total.ratio:.3f}."
     if not gamma or any(drafted % gamma for _, drafted, _ in lines):
         how = "Alpha is not known: rounds draft different numbers of tokens, so that lines cannot be added up by position."
         imported = Imported(source="vllm", accepted=total.accepted, drafted=total.drafted, definition=f"{definition} {how}")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from core import demo, export_csv, privacy
+from core import demo, export_csv, privacy, side
 from core.analysis import Analysis, analyse
 from core.columns import FOR_PEOPLE
 from core.errors import InvalidInput, NotMeasured
@@ -26,7 +26,7 @@ from core.record import Imported, Step, Summary
 from core.runs import Difference, Lane, Message, Prompt, Run
 from core.trace import repeated_share
 from core.version import VERSION
-from tests import synthetic
+from tests import side_runs, synthetic
 from tools import make_schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -286,3 +286,17 @@ def test_the_schema_is_up_to_date_and_describes_what_is_written():
     broken = json.loads(to_json(synthetic.run(prompts=1, tokens=6)))
     broken["traces"][0]["accept"][0] = 2
     assert "2 is greater than the maximum of 1" in [error.message for error in validator.iter_errors(broken)]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: side_runs.run(differ_at=9, margin=0.0001), lambda: side_runs.run(sampled=True, lookup=True), demo.side_example]
+)
+def test_a_side_by_side_run_says_the_same_without_texts_and_after_a_journey(make):
+    run = make()
+    hidden = from_json(to_json(run))
+    assert from_json(to_json(run, texts=True)).steps == run.steps
+    for lane in range(len(run.spec.lanes)):
+        assert side.comparison(hidden, lane) == side.comparison(run, lane)
+        assert side.lane_figures(hidden, lane) == side.lane_figures(run, lane)
+        assert side.speedup(hidden, lane) == side.speedup(run, lane)
+    assert {piece for step in hidden.steps for piece in (*step.pieces, *step.rejected)} == {privacy.HIDDEN}

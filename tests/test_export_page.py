@@ -131,6 +131,7 @@ def test_a_record_without_alpha_says_so(store: Store):
     run_id = store.insert(to_run(Imported(source="llama_cpp", accepted=1, drafted=2, definition="x"), "", ""))
     app = open_page("measure", run=run_id)
     assert app.title[0].value == "Imported: alpha is not known"
+    assert links(app) == [f"/measure?run={run_id}"]
     assert "Not in this record: alpha and c" in texts(app)
 
 

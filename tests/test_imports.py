@@ -6,7 +6,8 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from core import imports
@@ -15,7 +16,11 @@ from core.errors import DraftgaugeError, InvalidInput
 from core.export_json import to_json
 from core.imports import is_record, preview, read, to_run
 from core.imports_json import EDITED, LARGEST_BYTES, from_json
+from core.plan.import_run import import_run
+from core.prompt_files import keep
 from core.record import Imported
+from core.settings import Settings
+from core.store import Store
 from tests import synthetic
 
 WHOLE = to_json(synthetic.run(prompts=2, tokens=12), texts=True)
@@ -147,7 +152,7 @@ def test_summaries_that_contradict_themselves_are_refused():
 PATHS = st.sampled_from(["accept", "confidence", "answer", "rounds", "tokens", "median_s", "total_s", "width", "position", "limit", "n", "budget"])
 
 
-@settings(max_examples=60, deadline=None)
+@limits(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_run_with_anything_changed_is_read_whole_or_refused(data: st.DataObject):
     """What is read can be analysed without an exception; what cannot be raises a sentence."""
@@ -162,7 +167,7 @@ def test_a_run_with_anything_changed_is_read_whole_or_refused(data: st.DataObjec
     assert isinstance(analyse(run), Analysis | Unfinished)
 
 
-@settings(max_examples=60, deadline=None)
+@limits(max_examples=60, deadline=None)
 @given(st.data(), PATHS, st.sampled_from([-1, 0, 1, 10**6, 2**31, 2**60, 1e-300, 0.5, 1e12, None, "x", [], {}, True]))
 def test_a_run_with_any_value_replaced_is_read_whole_or_refused(data: st.DataObject, name: str, value: Any):
     document = json.loads(data.draw(st.sampled_from([WHOLE, SAMPLED])))
@@ -193,7 +198,7 @@ SEEDS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@limits(max_examples=150, deadline=None)
 @given(
     st.one_of(
         st.binary(max_size=200),
@@ -206,7 +211,6 @@ def test_any_bytes_are_read_or_refused(content: bytes, gamma: int | None):
         run = read("x", content, gamma=gamma)
     except DraftgaugeError:
         return
-    assert run.imported is not None
     assert preview(run).facts
 
 
@@ -434,3 +438,20 @@ def test_a_record_fills_in_nothing_that_it_does_not_know():
     assert isinstance(analyse(run), Unfinished)
     assert dict(preview(run).facts)["c"] == "not known"
     assert to_run(Imported(source="alpha_c"), "", " ").spec.draft.name == "unknown draft"
+
+
+# The job.
+
+
+def test_the_job_looks_first_and_imports_once_per_ticket(settings: Settings, store: Store):
+    asked = {"file": keep(WHOLE, settings), "name": "a.json", "gamma": None}
+    seen = import_run(asked | {"ticket": ""}, settings)
+    assert (seen["run"], seen["preview"]["source"]) == ("", "draftgauge")
+    one, two = (import_run(asked | {"ticket": ticket}, settings)["run"] for ticket in "ab")
+    assert one != two, "the id of a run that is here already is not taken again"
+    first, second = store.get(one, traces=True), store.get(two, traces=True)
+    assert first.generations == second.generations == from_json(WHOLE).generations
+    assert [len(trace.answer) for trace in second.traces] == [12, 12]
+    shown = settings.model_copy(update={"read_only": True})
+    with pytest.raises(InvalidInput, match="only shows runs"):
+        import_run(asked | {"ticket": "c"}, shown)

@@ -92,8 +92,9 @@ def _look_at(kept: Kept) -> None:
 def _describe(found: Preview) -> None:
     """What it is, what it knows, and what can be added."""
     st.markdown(f"**This is {look.plain(found.words)}**: {look.plain(found.target)} with {look.plain(found.draft)}.")
-    facts = [f"{look.plain(name)}: {look.plain(value)}" for name, value in found.facts]
-    look.note(". ".join(facts).replace("..", "."))
+    look.note("; ".join(f"{look.plain(name)}: {look.plain(value)}" for name, value in found.facts))
+    if found.definition:
+        look.note(look.plain(found.definition))
     if found.warning:
         st.warning(f"{look.plain(found.warning)} Its numbers may not be those that were measured.", icon=":material/edit_note:")
     if found.source == "draftgauge":
@@ -101,7 +102,7 @@ def _describe(found: Preview) -> None:
     with st.container(horizontal=True):
         st.text_input("Target", key="import_target", max_chars=200, placeholder=found.target, width=260)
         st.text_input("Draft", key="import_draft", max_chars=200, placeholder=found.draft, width=260)
-        if found.source == "llama_cpp":
+        if found.source == "llama_cpp" and (not found.knows_alpha or st.session_state.get("import_gamma")):
             why = "The most tokens that a round drafts (--draft-max). Only where every round drafts that many does alpha follow from it."
             st.number_input("Draft length", min_value=1, max_value=1000, value=None, step=1, key="import_gamma", help=why, width=160)
 

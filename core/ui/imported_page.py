@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from core.analysis import sentence_case
 from core.imports import WORDS
 from core.record import Imported
 from core.runs import Run
@@ -35,8 +34,8 @@ def headline(run: Run) -> Imported:
     imported = run.imported
     assert imported is not None
     known = "alpha is not known" if imported.alpha is None else f"alpha {imported.alpha:.2f}"
-    where = f", from {look.code(imported.reference)}" if imported.reference else ""
-    words = f"{look.plain(sentence_case(WORDS[imported.source]))}{where}."
+    where = f", {look.code(imported.reference)}" if imported.reference else ""
+    words = f"From {look.plain(WORDS[imported.source])}{where}."
     look.headline(f"Imported: {known}", f"{words}\n\n:small[:gray[{look.plain(imported.definition)}]]")
     return imported
 

@@ -10,7 +10,7 @@ from core.ui import copy_button, desk, look
 
 def show(run: Run, *, texts: bool) -> None:
     """The address and a button that copies it."""
-    chosen = run.id if texts or not run.share_id else run.share_id
+    chosen = run.id if texts or not run.share_id or not run.spec.prompts else run.share_id
     address = link(st.context.url, chosen)
     with st.container(horizontal=True, vertical_alignment="center"):
         copy_button.show(address, "Copy link", "copy_link")
