@@ -154,12 +154,16 @@ def choices(connection: Connection) -> Choices:
     listed = _asked(Query())
 
     def distinct(column: ColumnElement[str]) -> tuple[str, ...]:
-        return tuple(sorted(connection.execute(select(column).where(listed).distinct()).scalars(), key=str.casefold))
+        return tuple(sorted(connection.execute(select(column).where(listed).distinct()).scalars(), key=_alphabetical))
 
     tags = {tag for tags in json.loads(f"[{','.join(distinct(runs.c.tags))}]") for tag in tags}
     total = connection.execute(select(func.count()).select_from(runs).where(listed)).scalar_one()
     names = distinct(runs.c.target), distinct(runs.c.draft), distinct(runs.c.device_name)
-    return Choices(*names, tuple(sorted(tags, key=str.casefold)), total)
+    return Choices(*names, tuple(sorted(tags, key=_alphabetical)), total)
+
+
+def _alphabetical(name: str) -> tuple[str, str]:
+    return name.casefold(), name
 
 
 def _asked(query: Query) -> ColumnElement[bool]:

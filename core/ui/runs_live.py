@@ -51,6 +51,7 @@ def _line(entry: Entry, place: int) -> None:
     with button:
         if st.button("Cancel", key=f"cancel_{entry.id}", icon=":material/stop_circle:", disabled=read_only(), width="stretch"):
             desk()[1].cancel(entry.id)
+            st.rerun()
 
 
 def _doing(entry: Entry, place: int) -> str:
