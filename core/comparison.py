@@ -3,12 +3,12 @@
 Every field of a run's spec and environment that can change a result is compared, each under one name; what a run measured is no setting.
 Prompts are compared by the hash of their texts, so that nothing of them need be shown; where texts are withheld, other hashes may still
 be the same prompts. A value that a run does not record is
-"not known": it is named, and never taken for equal. Not covered: settings of an engine that an imported run did not record.
+"not known": it is neither taken for equal nor for different. Not covered: settings of an engine that an imported run did not record.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -58,60 +58,63 @@ class Setting:
 
 @dataclass(frozen=True)
 class Row:
-    """One setting of all runs, in words, in the order of the runs; `others`: letters of those that differ from the baseline.
+    """One setting of all runs, in words, in the order of the runs.
 
-    certain: two known values differ; else something is not known for some.
+    others: letters of the runs that differ from the baseline (or, where that is not known, from the first that is known).
+    unknown: letters of those of which it is not known whether they do.
     """
 
     name: str
     topic: Topic | None
     words: tuple[str, ...]
     others: str
-    certain: bool
+    unknown: str
 
 
 @dataclass(frozen=True)
 class Caution:
-    """One reason not to compare: the settings that differ, and what cannot be compared then."""
+    """One reason not to compare: the settings that differ, in which runs, and what cannot be compared then."""
 
     topic: Topic
     names: tuple[str, ...]
     others: str
-    certain: bool
     sentence: str
 
 
-def differences(runs: Sequence[Run], baseline: int = 0) -> list[Row]:
-    """The settings that are not the same, or not known, in all runs."""
-    return [row for row, differs in _rows(runs, baseline) if differs]
+def rows(runs: Sequence[Run], baseline: int = 0) -> list[Row]:
+    """Every setting. Of runs with other prompts, the prompts' order and labels are other anyway and are left out."""
+    every = [{setting.name: setting for setting in settings(run)} for run in runs]
+    alike = len({one["Prompts"].value for one in every}) == 1
+    return [_row(runs, [one[name] for one in every], baseline) for name in every[0] if alike or name not in _OF_EQUAL_PROMPTS]
 
 
-def same(runs: Sequence[Run]) -> list[Row]:
-    """The settings that all runs share, as far as they are known."""
-    return [row for row, differs in _rows(runs, 0) if not differs and row.words[0] != UNKNOWN]
+def differences(every: Sequence[Row]) -> list[Row]:
+    """The settings that are known to differ."""
+    return [row for row in every if row.others]
 
 
-def unknown(runs: Sequence[Run]) -> list[str]:
-    """The settings that no run records."""
-    return [row.name for row, differs in _rows(runs, 0) if not differs and row.words[0] == UNKNOWN]
+def same(every: Sequence[Row]) -> list[Row]:
+    """The settings that all runs are known to share."""
+    return [row for row in every if not row.others and not row.unknown]
 
 
-def cautions(rows: Sequence[Row]) -> list[Caution]:
-    """What cannot be compared because of these differences, one for each topic, in the order of the rows."""
+def cautions(every: Sequence[Row]) -> list[Caution]:
+    """What cannot be compared because of the settings that differ, one caution for each topic, in the order of the rows."""
     found: dict[Topic, list[Row]] = {}
-    for row in rows:
+    for row in differences(every):
         if row.topic:
             found.setdefault(row.topic, []).append(row)
-    return [
-        Caution(
-            topic,
-            tuple(row.name for row in those),
-            "".join(sorted(set("".join(row.others for row in those)))),
-            any(row.certain for row in those),
-            CANNOT[topic],
-        )
-        for topic, those in found.items()
-    ]
+    return [Caution(topic, tuple(row.name for row in those), _letters(row.others for row in those), CANNOT[topic]) for topic, those in found.items()]
+
+
+def gaps(every: Sequence[Row]) -> tuple[str, list[str]]:
+    """Letters of the runs of which something is not known that could forbid a comparison, and the settings that are not known."""
+    those = [row for row in every if row.unknown and row.topic]
+    return _letters(row.unknown for row in those), [row.name for row in those]
+
+
+def _letters(several: Iterable[str]) -> str:
+    return "".join(sorted(set("".join(several))))
 
 
 def fingerprint(prompt: Prompt) -> str:
@@ -120,26 +123,25 @@ def fingerprint(prompt: Prompt) -> str:
     return hashlib.sha256(json.dumps([prompt.text, turns]).encode()).hexdigest()
 
 
-def _rows(runs: Sequence[Run], baseline: int) -> Iterator[tuple[Row, bool]]:
-    every = [{setting.name: setting for setting in settings(run)} for run in runs]
-    alike = len({one["Prompts"].value for one in every}) == 1
-    for name in every[0]:
-        if name in _OF_EQUAL_PROMPTS and not alike:  # of other prompts, order and labels are other anyway
-            continue
-        row = [one[name] for one in every]
-        known = {setting.value for setting in row if setting.value != UNKNOWN}
-        differs = len({setting.value for setting in row}) > 1
-        certain = len(known) > 1 and not (name == "Prompts" and _cannot_tell(runs))
-        others = "".join(letter for letter, setting in zip(LETTERS, row, strict=False) if setting.value != row[baseline].value)
-        limited: dict[str, Topic] = {setting.value: setting.topic for setting in row if setting.topic}
-        topic = next(iter(limited.values())) if len(limited) > 1 else None
-        yield Row(name, topic, tuple(setting.words for setting in row), others, certain), differs
+def _row(runs: Sequence[Run], row: Sequence[Setting], baseline: int) -> Row:
+    known = [at for at, setting in enumerate(row) if setting.value != UNKNOWN]
+    reference = baseline if baseline in known or not known else known[0]
+    others = unknown = ""
+    for at, (letter, setting) in enumerate(zip(LETTERS, row, strict=False)):
+        if setting.value == UNKNOWN or (setting.name == "Prompts" and _cannot_tell(runs[at], runs[reference])):
+            unknown += letter
+        elif setting.value != row[reference].value:
+            others += letter
+    limited: dict[str, Topic] = {setting.value: setting.topic for setting in row if setting.topic}
+    topic = next(iter(limited.values())) if len(limited) > 1 else None
+    return Row(row[0].name, topic, tuple(setting.words for setting in row), others, unknown)
 
 
-def _cannot_tell(runs: Sequence[Run]) -> bool:
-    """Whether prompts that look different may be the same: as many of them, and their texts withheld in some run (`core.privacy`)."""
-    withheld = any(prompt.withheld for run in runs for prompt in run.spec.prompts)
-    return withheld and len({len(run.spec.prompts) for run in runs}) == 1
+def _cannot_tell(one: Run, other: Run) -> bool:
+    """Whether prompts that look different may be the same: as many of them, and the texts of either withheld (`core.privacy`)."""
+    mine, theirs = one.spec.prompts, other.spec.prompts
+    withheld = any(prompt.withheld for prompt in (*mine, *theirs))
+    return withheld and len(mine) == len(theirs) and sorted(map(fingerprint, mine)) != sorted(map(fingerprint, theirs))
 
 
 def settings(run: Run) -> list[Setting]:

@@ -149,6 +149,7 @@ def test_runs_without_a_speedup_show_what_they_have(store: Store, cheap: str):
     assert f"alpha {half_seen.alpha.value:.2f}." in shown
     assert "A side-by-side run of one prompt: it has no curve." in shown
     assert "Still being measured" in shown
+    assert "Not known in E: Target, parameters" in shown
     assert "The baseline B has no speedup, so nothing is tested against it." in shown
     assert list(table(app, "").columns) == ["", "A"]
 
@@ -160,8 +161,8 @@ def test_imported_numbers_are_a_ring_on_the_chart_and_a_sentence(store: Store, c
     assert "Imported, alpha and c: no curve. alpha 0.66. c 0.08, gamma 4." in shown
     assert "Rings: imported numbers." in shown
     assert "Source: other in B." in shown
-    assert "Temperature" in shown
-    assert "Number format: not known whether the same in B." in shown
+    assert "Not known in" not in shown, "that of a record nothing is known is said once"
+    assert list(table(app, "Setting")["Setting"]) == ["Source", "Draft"]
     chart = next(chart.proto for chart in app.get("plotly_chart") if "Acceptance alpha" in chart.proto.alt)
     assert "B: alpha 0.66, c 0.08" in chart.alt
 
@@ -207,12 +208,20 @@ def test_published_rows_say_that_they_are_and_how_far_off_the_formula_is(setting
 
 
 def test_the_situation_of_the_measured_pair_is_marked():
-    shown = "from core.ui import desk, situations_table\nsituations_table.show({})"
-    app = ok(AppTest.from_string(shown.format("desk.analysis(desk.example())"), default_timeout=30).run())
+    shown = """
+from core.analysis import summary
+from core.ui import desk, situations_table
+run = desk.example()
+situations_table.show({})
+"""
+    with_answer = shown.format('run.model_copy(update={"summary": summary(desk.analysis(run))})')
+    app = ok(AppTest.from_string(with_answer, default_timeout=30).run())
     rows = table(app, "Your pair")
     assert list(rows["Your pair"]) == ["", "here", "", "", "", ""]
     assert "alpha 0.72, c 0.12" in texts(app)
-    assert "2.12x the speed of plain" in texts(app)
-    without = table(ok(AppTest.from_string(shown.format("None"), default_timeout=30).run()), "Situation")
-    assert "Your pair" not in without
-    assert len(without) == len(SITUATIONS)
+    assert "measured was: **use**" in texts(app)
+    assert "2.12x" in texts(app)
+    for missing in ("run", "None"):
+        without = table(ok(AppTest.from_string(shown.format(missing), default_timeout=30).run()), "Situation")
+        assert "Your pair" not in without
+        assert len(without) == len(SITUATIONS)

@@ -118,6 +118,10 @@ def names(rows: list[comparison.Row]) -> list[str]:
     return [row.name for row in rows]
 
 
+def differing(*runs: Run, baseline: int = 0) -> list[comparison.Row]:
+    return comparison.differences(comparison.rows(runs, baseline))
+
+
 @given(st.sets(st.sampled_from(sorted(PLANTS)), max_size=8), st.integers(0, 2))
 @settings(max_examples=150, deadline=None)
 def test_planted_differences_are_named_exactly(planted: set[str], where: int):
@@ -129,14 +133,16 @@ def test_planted_differences_are_named_exactly(planted: set[str], where: int):
         expected |= DRAWN
     if "Prompts" in expected:
         expected -= OF_EQUAL_PROMPTS
-    rows = comparison.differences(runs, baseline=(where + 1) % 3)
+    compared = comparison.rows(runs, baseline=(where + 1) % 3)
+    rows = comparison.differences(compared)
     assert set(names(rows)) == expected
     assert len(names(rows)) == len(expected)
-    assert all(row.others == comparison.LETTERS[where] and row.certain for row in rows)
-    every = {*names(rows), *names(comparison.same(runs))}
+    assert all(row.others == comparison.LETTERS[where] for row in rows)
+    assert comparison.gaps(compared) == ("", [])
+    every = {*names(rows), *names(comparison.same(compared))}
     assert expected | every == every, "each setting is either different or shared"
     topics = {row.topic for row in rows if row.topic}
-    found = comparison.cautions(rows)
+    found = comparison.cautions(compared)
     assert {caution.topic for caution in found} == topics
     assert {name for caution in found for name in caution.names} == {row.name for row in rows if row.topic}
 
@@ -170,7 +176,7 @@ def test_a_difference_forbids_what_depends_on_it(paths: list[str], topics: list[
     other = bare("b")
     for path in paths:
         other = plant(other, path)
-    found = comparison.cautions(comparison.differences([bare(), other]))
+    found = comparison.cautions(comparison.rows([bare(), other]))
     assert [caution.topic for caution in found] == topics
 
 
@@ -178,54 +184,63 @@ def test_what_does_nothing_in_greedy_decoding_is_no_difference():
     greedy, other = bare(sampled=False), bare("b", sampled=False)
     for path in ("spec.decoding.temperature", "spec.decoding.top_k", "spec.decoding.top_p", "spec.decoding.warpers_once"):
         other = plant(other, path)
-    assert comparison.differences([greedy, other]) == []
-    seeded = comparison.differences([greedy, plant(other, "spec.seed")])
+    assert differing(greedy, other) == []
+    seeded = differing(greedy, plant(other, "spec.seed"))
     assert names(seeded) == ["Seed"]
     assert comparison.cautions(seeded) == [], "no token of a greedy answer is drawn"
 
 
 def test_the_seed_of_a_greedy_run_is_no_reason_to_distrust_a_sampled_one():
-    rows = comparison.differences([bare(), plant(bare("b", sampled=False), "spec.seed")])
+    rows = differing(bare(), plant(bare("b", sampled=False), "spec.seed"))
     assert "Seed" in names(rows)
     assert "seed" not in {caution.topic for caution in comparison.cautions(rows)}
 
 
-def test_what_a_run_does_not_record_is_named_and_not_called_different():
-    rows = comparison.differences([bare(), bare("b").model_copy(update={"environment": None})])
-    assert {"Host", "PyTorch", "Threads", "Device name"} <= set(names(rows))
-    assert "Device" not in names(rows), "what was asked for is known"
-    assert not any(row.certain for row in rows)
-    assert all(row.words[1] == "not known" for row in rows)
+def test_what_a_run_does_not_record_is_neither_different_nor_shared():
+    blank = bare("b").model_copy(update={"environment": None})
+    rows = comparison.rows([bare(), blank])
+    unknown = {row.name for row in rows if row.unknown}
+    assert {"Host", "PyTorch", "Threads", "Device name"} <= unknown
+    assert "Device" not in unknown, "what was asked for is known"
+    assert not unknown & set(names(comparison.same(rows)))
+    assert comparison.differences(rows) == comparison.cautions(rows) == []
+    letters, missing = comparison.gaps(rows)
+    assert letters == "B"
+    assert {"Host", "PyTorch"} <= set(missing)
+    known = comparison.rows([blank, bare(), plant(bare("c"), "environment.torch")])
+    [torch] = comparison.differences(known)
+    assert (torch.name, torch.others, torch.unknown) == ("PyTorch", "C", "A"), "the known ones are compared with each other"
 
 
 def test_of_an_engines_record_only_its_source_and_names_are_known():
     record = bare("b").model_copy(update={"imported": Imported(source="vllm", alpha=0.7)})
-    rows = comparison.differences([bare(), record])
-    assert [row.name for row in rows if row.certain] == ["Source"]
-    assert {row.words[1] for row in rows if row.name != "Source"} == {"not known"}
-    assert {row.name for row in comparison.same([bare(), record])} == {"Target", "Draft"}
-    nowhere = comparison.unknown([record, record])
-    assert {"Temperature", "Threads", "Prompts", "Device"} <= set(nowhere)
-    assert comparison.differences([record, record]) == []
-    assert not {row.name for row in comparison.same([record, record])} & set(nowhere)
+    rows = comparison.rows([bare(), record])
+    assert names(comparison.differences(rows)) == ["Source"]
+    assert names(comparison.same(rows)) == ["Target", "Draft"]
+    assert all(row.words[1] == "not known" for row in rows if row.name not in ("Source", "Target", "Draft"))
+    both = comparison.rows([record, record])
+    assert comparison.differences(both) == []
+    assert names(comparison.same(both)) == ["Source", "Target", "Draft"]
     whole = bare("b").model_copy(update={"imported": Imported(source="draftgauge")})
-    assert comparison.differences([bare(), whole]) == [], "a whole run from another machine is a measurement"
+    assert differing(bare(), whole) == [], "a whole run from another machine is a measurement"
 
 
 def test_withheld_prompts_are_neither_equal_nor_different():
-    rows = comparison.differences([bare(), without_texts(bare("b"), b"key")])
-    assert names(rows) == ["Prompts"]
-    assert not rows[0].certain
-    assert "texts withheld" in rows[0].words[1]
+    rows = comparison.rows([bare(), without_texts(bare("b"), b"key"), plant(bare("c"), "prompts.text")])
+    [prompts] = [row for row in rows if row.name == "Prompts"]
+    assert (prompts.unknown, prompts.others) == ("B", "C")
+    assert "texts withheld" in prompts.words[1]
+    assert "prompts" in {caution.topic for caution in comparison.cautions(rows)}
     both = [without_texts(bare(), b"key"), without_texts(bare("b"), b"key")]
-    assert comparison.differences(both) == [], "one installation's hashes can be matched"
+    assert comparison.gaps(comparison.rows(both)) == ("", []), "one installation's hashes can be matched"
+    assert differing(*both) == []
     fewer = bare("b").model_copy(update={"spec": bare().spec.model_copy(update={"prompts": bare().spec.prompts[:3]})})
-    assert comparison.differences([bare(), without_texts(fewer, b"key")])[0].certain, "another number of prompts is another set"
+    assert names(differing(bare(), without_texts(fewer, b"key"))) == ["Prompts"], "another number of prompts is another set"
 
 
 def test_nothing_of_a_prompt_is_shown():
     secret = bare().model_copy(update={"spec": bare().spec.model_copy(update={"prompts": (Prompt(text="TOP SECRET"),)})})
-    shown = "".join(word for row in [*comparison.differences([bare(), secret]), *comparison.same([secret, secret])] for word in row.words)
+    shown = "".join(word for row in [*comparison.rows([bare(), secret]), *comparison.rows([secret, secret])] for word in row.words)
     assert "SECRET" not in shown
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.analysis import Analysis, Unfinished
 from core.compare_runs import Entry, paired
-from core.comparison import LEAST, MOST, UNKNOWN, Caution, cautions, differences
+from core.comparison import LEAST, LETTERS, MOST, Caution, Row, cautions, gaps, rows
 from core.errors import InvalidInput, StoreError
 from core.imports import WORDS, is_record
 from core.runs import Run
@@ -29,11 +29,11 @@ def show(ids: list[str], baseline: str) -> None:
     entries = [Entry(place, run, None if run.status in desk.ALIVE else desk.analysis(run)) for place, run in enumerate(found)]
     headline = st.container()
     base = entries[_choose(entries, baseline)]
-    rows = differences([entry.run for entry in entries], base.place)
+    every = rows([entry.run for entry in entries], base.place)
     with headline:
         look.headline(*_headline(entries, base))
     _legend(entries, base)
-    _warn(cautions(rows), lost, wanted[MOST:])
+    _warn(entries, every, [*lost, *_too_many(wanted)])
     if any(entry.analysis for entry in entries):
         compare_charts.curves_and_quadrant(entries, base)
         compare_tables.quantities(entries, base)
@@ -41,7 +41,7 @@ def show(ids: list[str], baseline: str) -> None:
         compare_charts.labels(entries)
     else:
         compare_charts.quadrant(entries, base)
-    compare_tables.settings(entries, base, rows)
+    compare_tables.settings(entries, base, every)
     look.next_step("Open the baseline: its answers, settings and timings.", "measure", "Open the run", {"run": base.run.id})
 
 
@@ -159,21 +159,25 @@ def _listed(given: list[str]) -> str:
     return f" {', '.join(given)}." if given else ""
 
 
-def _warn(found: list[Caution], lost: list[str], more: list[str]) -> None:
+def _too_many(wanted: list[str]) -> list[str]:
+    more = len(wanted) - MOST
+    return [f"At most {MOST} runs are compared; {numbers.counted(more, 'further run')} left out."] if more > 0 else []
+
+
+def _warn(entries: list[Entry], every: list[Row], lost: list[str]) -> None:
     """What cannot be compared, in one box; nothing when all can."""
     for said in lost:
         st.warning(look.plain(said), icon=":material/search_off:")
-    if more:
-        st.warning(f"At most {MOST} runs are compared; {numbers.counted(len(more), 'further run')} left out.", icon=":material/filter_alt:")
-    if found:
-        lines = [f"* **{look.plain(_differs(caution))}** {look.plain(caution.sentence)}" for caution in found]
+    lines = [f"* **{look.plain(_differs(caution))}** {look.plain(caution.sentence)}" for caution in cautions(every)]
+    letters, names = gaps(every)
+    silent = [letter for letter in letters if not is_record(entries[LETTERS.index(letter)].run)]  # of a record the caution on its source says it
+    if silent:
+        missing = f"Not known in {', '.join(silent)}: {', '.join(names)}."
+        lines.append(f"* **{look.plain(missing)}** Where they differ, what depends on them cannot be compared.")
+    if lines:
         st.warning("Not everything here can be compared.\n\n" + "\n".join(lines), icon=":material/compare_arrows:")
 
 
 def _differs(caution: Caution) -> str:
-    """Which settings, and in which runs: "Device name, Threads differ in B, C."."""
-    whose = f" in {', '.join(caution.others)}" if caution.others else ""
-    names = ", ".join(caution.names)
-    if not caution.certain:
-        return f"{names}: {UNKNOWN} whether the same{whose}."
-    return f"{names}: other{whose}."
+    """Which settings, and in which runs: "Device name, Threads: other in B, C."."""
+    return f"{', '.join(caution.names)}: other in {', '.join(caution.others)}."

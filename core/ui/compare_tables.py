@@ -8,7 +8,7 @@ import streamlit as st
 from core import compare_runs
 from core.analysis import Analysis, sentence_case
 from core.compare_runs import Entry, Paired, Quantity, paired, setting
-from core.comparison import Row, same, unknown
+from core.comparison import Row, differences, same
 from core.policies import describe
 from core.ui import look, numbers
 
@@ -89,23 +89,25 @@ def _tested(entry: Entry, seen: Analysis, test: Paired) -> dict[str, object]:
     }
 
 
-def settings(entries: Sequence[Entry], base: Entry, rows: Sequence[Row]) -> None:
-    """What differs between the runs' settings, and folded away what does not."""
+def settings(entries: Sequence[Entry], base: Entry, every: Sequence[Row]) -> None:
+    """What differs between the runs' settings; folded away what does not, or is not known."""
     st.subheader("Settings that differ", anchor=False)
     names = [entry.letter + (", baseline" if entry is base else "") for entry in entries]
-    nowhere = unknown([entry.run for entry in entries])
-    unknown_words = f", but for what none of them records: {', '.join(nowhere)}" if nowhere else ""
+    rows, equal = differences(every), [row for row in same(every) if row.words[0]]
+    partly = [row for row in every if row.unknown and not row.others]
+    known = ", as far as it is known" if partly else ""
     if rows:
         look.table(_table(rows, names), "The settings that are not the same in all runs")
         hashed = "Prompts by their number and a hash of their texts. " if any(row.name == "Prompts" for row in rows) else ""
-        look.note(f"{hashed}Everything else that could change a result is the same in all runs{unknown_words}.")
+        look.note(f"{hashed}Everything else that could change a result is the same in all runs{known}.")
     else:
-        look.note(f"None: these runs were measured with the same settings, on the same machine, with the same versions{unknown_words}.")
-    equal = [row for row in same([entry.run for entry in entries]) if row.words[0]]
-    with st.expander(f"{len(equal)} settings that all runs share", icon=":material/table:", type="compact"):
-        look.table(
-            pd.DataFrame({"Setting": [row.name for row in equal], "All runs": [row.words[0] for row in equal]}), "Settings that all runs share"
-        )
+        look.note(f"None: these runs were measured with the same settings, on the same machine, with the same versions{known}.")
+    with st.expander(f"{numbers.counted(len(equal), 'setting')} that all runs share", icon=":material/table:", type="compact"):
+        shared = pd.DataFrame({"Setting": [row.name for row in equal], "All runs": [row.words[0] for row in equal]})
+        look.table(shared, "Settings that all runs share")
+    if partly:
+        with st.expander(f"{numbers.counted(len(partly), 'setting')} not known in every run", icon=":material/help:", type="compact"):
+            look.table(_table(partly, names), "Settings that are not known in every run")
 
 
 def _table(rows: Sequence[Row], names: Sequence[str]) -> pd.DataFrame:
