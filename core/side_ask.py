@@ -25,11 +25,18 @@ class Fit:
     sentence: str
 
 
-def fit(verdict: VocabVerdict) -> Fit:
-    """What the vocabularies allow."""
+def fit(verdict: VocabVerdict, *, sample: bool = False, weighted: bool = False) -> Fit:
+    """What the vocabularies allow with this decoding. weighted: with an ensemble weight. The reasons are in `core.worker.translated`."""
     if verdict.native:
         return Fit("native", verdict.sentence)
     if verdict.target_size != verdict.draft_size:
+        if sample:
+            confused = (
+                "Transformers 5.24 confuses the draft's probabilities when it samples with other tokens. Decode greedily, or choose another draft."
+            )
+            return Fit("refused", f"{verdict.sentence} {confused}")
+        if weighted:
+            return Fit("refused", f"{verdict.sentence} Transformers would ignore the ensemble weight with other tokens. Leave it at 0.")
         how = "Universal assisted decoding: every draft is re-encoded through text, which costs time, and nothing is predicted for it."
         return Fit("translated", f"{verdict.sentence} {how}")
     why = "Transformers translates only between vocabularies of different sizes. Choose another draft, or prompt lookup."

@@ -171,7 +171,10 @@ def test_what_vocabularies_allow_follows_the_library():
     names = {"a": 0, "b": 1, "c": 2}
     assert side_ask.fit(compare(Vocabulary(names, 3), Vocabulary(names, 3))).kind == "native"
     assert side_ask.fit(compare(Vocabulary(names, 3), Vocabulary({"c": 0, "b": 1, "a": 2}, 3))).kind == "refused"
-    other = side_ask.fit(compare(Vocabulary(names, 3), Vocabulary({"c": 0, "a": 1}, 2)))
+    verdict = compare(Vocabulary(names, 3), Vocabulary({"c": 0, "a": 1}, 2))
+    assert side_ask.fit(verdict, sample=True).kind == "refused"
+    assert "ignore the ensemble weight" in side_ask.fit(verdict, weighted=True).sentence
+    other = side_ask.fit(verdict)
     assert other.kind == "translated"
     assert "re-encoded through text" in other.sentence
 

@@ -248,6 +248,8 @@ def test_a_measurement_leads_here_and_its_id_opens_the_form(store: Store):
     measured = synthetic.keep(store, synthetic.run())
     assert app_title(open_page("side_by_side", run=measured)) == "Watch plain and assisted side by side"
     side = side_runs.keep(store, side_runs.run())
+    links = [link.proto.label for link in open_page("measure", run=measured).get("page_link")]
+    assert "Watch it side by side" in links
     assert app_title(open_page("measure", run=side)) == "Same answer, :green[1.71x the speed of plain]"
 
 
@@ -256,9 +258,10 @@ def app_title(app: AppTest) -> str:
 
 
 def test_lists_of_runs_take_a_side_by_side_run(store: Store):
-    side_runs.keep(store, side_runs.run())
-    for name in ("start", "gamma", "measure"):
+    side = side_runs.keep(store, side_runs.run())
+    for name in ("start", "measure"):
         open_page(name)
+    assert "no timed passes" in texts(open_page("gamma", run=side)), "it says nothing about a curve"
 
 
 def test_streamed_text_is_escaped_and_rejected_drafts_come_on_demand():

@@ -30,8 +30,8 @@ def show(reference: Run | None) -> RunSpec | None:
         st.subheader("Prompt", anchor=False)
         prompt = side_prompt.prompt_box(_prompts(reference), chat_template=asked.chat_template)
         st.subheader("Assisted column", anchor=False)
-        lane = side_lanes.assisted(_recommended(reference, target, draft), target, draft).lane
-        more = side_lanes.third(offered, target, draft)
+        lane = side_lanes.assisted(_recommended(reference, target, draft), target, draft, sample=asked.typed.sample)
+        more = side_lanes.third(offered, target, draft, sample=asked.typed.sample)
         ready = bool(target and draft and prompt and lane and more is not None and asked.ready)
         pressed = _button(ready=ready, known=reference is not None)
     if not (pressed and target and draft and prompt and lane and more is not None):

@@ -1,7 +1,6 @@
 """The settings of the assisted columns: policy, draft length, confidence threshold, another draft, and what each means before it is run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import streamlit as st
 
@@ -11,9 +10,10 @@ from core.candidates import Setting, gather
 from core.errors import InvalidInput
 from core.policies import Confidence, Drafting, FixedGamma, Heuristic, Policy, PromptLookup, TransformersDefault, describe
 from core.runs import Lane, ModelRef
-from core.side_ask import Fit, fit
+from core.side_ask import fit
 from core.ui import look
 from core.ui.desk import planner, settings
+from core.vocab import VocabVerdict
 
 LOOK_AGAIN_S = 1.0
 RECOMMENDED, DEFAULT, FIXED, UNSURE, MOVING = "recommended", "default", "fixed", "confidence", "heuristic"
@@ -30,24 +30,20 @@ MOST_GAMMA = 100
 ASSISTED_KEY = "side_policy_assisted"
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """A column as chosen; lane is None while it cannot be run."""
+def assisted(recommended: Policy | None, target: ModelRef | None, draft: ModelRef | None, *, sample: bool) -> Lane | None:
+    """The second column: the pair's draft, with the recommended policy first where there is one. None while it cannot be run.
 
-    lane: Lane | None
-
-
-def assisted(recommended: Policy | None, target: ModelRef | None, draft: ModelRef | None) -> Chosen:
-    """The second column: the pair's draft, with the recommended policy first where there is one."""
+    sample: whether tokens are drawn.
+    """
     options = ([RECOMMENDED] if isinstance(recommended, Drafting) else []) + list(KINDS)
     policy = _policy("assisted", options, recommended)
     weight = _weight()
-    if policy is None or not _usable(target, draft):
-        return Chosen(None)
-    return Chosen(Lane(policy=policy, ensemble_weight=weight))
+    if policy is None or not _usable(target, draft, sample=sample, weighted=weight is not None):
+        return None
+    return Lane(policy=policy, ensemble_weight=weight)
 
 
-def third(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | None) -> tuple[Lane, ...] | None:
+def third(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | None, *, sample: bool) -> tuple[Lane, ...] | None:
     """The optional third column: none, another policy, another draft, or prompt lookup. None while it cannot be run."""
     kinds = {"none": "No third column", "policy": "Another policy", "draft": "Another draft", "lookup": "Prompt lookup"}
     kind = st.selectbox("Third column", list(kinds), format_func=kinds.__getitem__, key="side_third", persist_state="session")
@@ -56,7 +52,7 @@ def third(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | Non
             policy = _policy("third", list(KINDS), None)
             return None if policy is None else (Lane(policy=policy),)
         case "draft":
-            return _other_draft(offered, target, draft)
+            return _other_draft(offered, target, draft, sample=sample)
         case "lookup":
             with st.container(horizontal=True):
                 most = st.number_input("Tokens copied at most", 1, MOST_GAMMA, 10, key="side_lookup_tokens", persist_state="session")
@@ -66,7 +62,7 @@ def third(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | Non
             return ()
 
 
-def _other_draft(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | None) -> tuple[Lane, ...] | None:
+def _other_draft(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | None, *, sample: bool) -> tuple[Lane, ...] | None:
     typed = st.selectbox(
         "Other draft", offered, index=None, accept_new_options=True, key="side_other", persist_state="session", placeholder="Choose or type a model"
     )
@@ -79,7 +75,7 @@ def _other_draft(offered: Sequence[str], target: ModelRef | None, draft: ModelRe
     except InvalidInput as error:
         st.error(look.plain(str(error)), icon=":material/error:")
         return None
-    if policy is None or not _usable(target, other):
+    if policy is None or not _usable(target, other, sample=sample):
         return None
     return (Lane(policy=policy, draft=None if other == draft else other),)
 
@@ -110,19 +106,22 @@ def _weight() -> float | None:
     return float(weight) or None
 
 
-def _usable(target: ModelRef | None, draft: ModelRef | None) -> bool:
+def _usable(target: ModelRef | None, draft: ModelRef | None, *, sample: bool, weighted: bool = False) -> bool:
     """Whether this draft can work for this target, said in a sentence where it is not simply yes."""
     if target is None or draft is None:
         return False
-    found = _fit(target, draft)
-    if isinstance(found, Fit):
+    verdict = _verdict(target, draft)
+    if isinstance(verdict, VocabVerdict):
+        found = fit(verdict, sample=sample, weighted=weighted)
         if found.kind == "refused":
             st.error(look.plain(found.sentence), icon=":material/error:")
         elif found.kind == "translated":
             st.markdown(f":orange-badge[:material/translate: re-encoded] :small[{look.plain(found.sentence)}]")
         return found.kind != "refused"
-    if found:
-        st.error(look.plain(found), icon=":material/error:")
+    if verdict is None:
+        return True
+    if verdict:
+        st.error(look.plain(verdict), icon=":material/error:")
         return False
     look.note(":material/hourglass_empty: Comparing both vocabularies ...")
     st.fragment(_look_again, run_every=LOOK_AGAIN_S)(target, draft)
@@ -131,14 +130,13 @@ def _usable(target: ModelRef | None, draft: ModelRef | None) -> bool:
 
 def _look_again(target: ModelRef, draft: ModelRef) -> None:
     """Nothing to see; starts the page over when the answer is there."""
-    if _fit(target, draft) != "":
+    if _verdict(target, draft) != "":
         st.rerun()
 
 
-def _fit(target: ModelRef, draft: ModelRef) -> Fit | str:
-    """What the vocabularies allow; a sentence where they cannot be compared, "" while that is not known. The bundled pair is known to fit."""
+def _verdict(target: ModelRef, draft: ModelRef) -> VocabVerdict | str | None:
+    """How the vocabularies compare; a sentence where they cannot be, "" while that is not known. None for the bundled pair: it fits."""
     if (target, draft) == (demo.TARGET, demo.DRAFT):
-        return Fit("native", "Same tokens.")
+        return None
     view = gather(planner().ask, address(target), [address(draft)], Setting())
-    verdict = view.drafts[0].verdict_value
-    return fit(verdict) if verdict else view.target.problem or view.drafts[0].problem
+    return view.drafts[0].verdict_value or view.target.problem or view.drafts[0].problem
