@@ -53,6 +53,7 @@ TASKS = {
     "import_prompts": Task("core.plan.import_prompts:import_prompts", 60),
     "prompt_tokens": Task("core.plan.prompt_tokens:prompt_tokens", 120, heavy=True, good_for_s=86_400),
     "prompt_preview": Task("core.plan.prompt_tokens:prompt_preview", 120, heavy=True, good_for_s=86_400),
+    "report": Task("core.plan.report:report", 60, good_for_s=86_400),
     "import_run": Task("core.plan.import_run:import_run", 60),
     "prices": Task("core.plan.price_refresh:refresh", 60, good_for_s=3_600, network=True),
 }

@@ -1,7 +1,8 @@
 """The charts of a report, each with its words and the table behind it: the pages' own figures, on light paper."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import wrap
 
 import numpy as np
 import plotly.graph_objects as go
@@ -18,6 +19,9 @@ from core.palette import LIGHT
 from core.report_memory import Served
 from core.report_tables import Table
 
+NAME_WIDTH = 18
+"""Characters of a setting's name in a line, so that a phone has room for the plot."""
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -30,7 +34,7 @@ class Chart:
 
 
 def charts(analysis: Analysis) -> tuple[Chart, ...]:
-    """The curve, the map with the run's point, and the ranking."""
+    """The curve, the map with the run's point, and the ranking; intervals are on these prompts."""
     return (_curve(analysis), _map(analysis), _ranking(analysis))
 
 
@@ -63,7 +67,9 @@ def _map(analysis: Analysis) -> Chart:
 
 def _ranking(analysis: Analysis) -> Chart:
     rows = analysis.ranking()
-    fig = figures.ranges(LIGHT, "Ranking", "diamond: confirmed; dot: replayed; bar: 95 % on these prompts", rows)
+    wrapped = [replace(row, name="<br>".join(wrap(row.name, NAME_WIDTH))) for row in rows]
+    fig = figures.ranges(LIGHT, "Ranking", "diamond: confirmed; dot: replayed; bar: 95 %", wrapped)
+    fig.update_xaxes(tickmode="auto", dtick=None, nticks=4)
     return Chart("ranking", fig, "Settings by speedup: " + ", ".join(f"{row.name} {row.speedup:.2f}x" for row in rows) + ".")
 
 
@@ -75,8 +81,7 @@ def memory_charts(shown: Served) -> tuple[Chart, ...]:
 def _bar(shown: Served) -> Chart:
     found, pieces = shown.found, parts(shown.found)
     budget = found.gpu.usable_bytes - found.parts.held_back_bytes
-    load = f"{numbers.counted(found.sequences, 'sequence')} of {found.context:,} tokens"
-    fig = figs.memory_bar(LIGHT, pieces, usable_bytes=budget, subtitle=f"GiB of {budget / GIB:.1f} usable on one {found.gpu.name}; {load}")
+    fig = figs.memory_bar(LIGHT, pieces, usable_bytes=budget, subtitle=f"GiB of {budget / GIB:.1f} usable on one {found.gpu.name}")
     rows = tuple((piece.name, f"{piece.bytes:,.0f}", f"{piece.bytes / GIB:,.2f}") for piece in pieces)
     alt = f"Memory on one {found.gpu.name}: " + ", ".join(f"{piece.name} {sized(piece.bytes)}" for piece in pieces) + "."
     return Chart("memory", fig, alt, Table("The bar as a table", ("Part", "Bytes", "GiB"), rows))

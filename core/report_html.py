@@ -32,8 +32,8 @@ from core.version import VERSION
 
 FOLDER = Path(__file__).parent / "report"
 FONTS = '"Source Sans 3", "Source Sans", system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif'
-PLOTLY = "/*plotly*/"
-"""Where Plotly's script goes; no text in a report can hold it, because texts are escaped."""
+PLOTLY = "<plotly>"
+"""Where Plotly's script goes; no text in a report can hold it, because < is escaped in all of them."""
 NOT_SIZED = "The sizes of both models were not at hand. Open Memory and cost for this run, and make the report again."
 
 
@@ -48,8 +48,8 @@ class Drawn:
     table: Table | None
 
 
-def report(analysis: Analysis, *, texts: bool = False, memory: Served | str = NOT_SIZED, link: str = "", made: datetime | None = None) -> str:
-    """The whole file. memory: the pair as served, or a sentence why that is missing; link: address of the run; made: now unless given."""
+def report(analysis: Analysis, *, texts: bool = False, memory: Served | str = NOT_SIZED, link: str = "", made: str = "") -> str:
+    """The whole file. memory: the pair as served, or a sentence why that is missing; link: address of the run; made: the day, "" for today."""
     return whole(body(analysis, texts=texts, memory=memory, link=link, made=made))
 
 
@@ -58,7 +58,7 @@ def whole(body: str) -> str:
     return body.replace(PLOTLY, get_plotlyjs(), 1)
 
 
-def body(analysis: Analysis, *, texts: bool = False, memory: Served | str = NOT_SIZED, link: str = "", made: datetime | None = None) -> str:
+def body(analysis: Analysis, *, texts: bool = False, memory: Served | str = NOT_SIZED, link: str = "", made: str = "") -> str:
     """The file without Plotly, some hundred kilobytes; arguments as for `report`."""
     run, advice = analysis.run, analysis.advice
     sized = isinstance(memory, Served)
@@ -91,7 +91,7 @@ def body(analysis: Analysis, *, texts: bool = False, memory: Served | str = NOT_
         fit=provenance.fit(analysis.costs),
         texts=texts_of(run) if texts else (),
         link=link if link.startswith(("http://", "https://")) else "",
-        made=f"{made or datetime.now(UTC):%Y-%m-%d}",
+        made=made or f"{datetime.now(UTC):%Y-%m-%d}",
         version=VERSION,
     )
 

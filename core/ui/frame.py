@@ -13,7 +13,7 @@ from streamlit.navigation.page import Page
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.errors import DraftgaugeError, StoreError
-from core.ui.text import plain
+from core.markdown import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGO = Path(__file__).with_name("logo.svg")

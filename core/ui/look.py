@@ -8,9 +8,9 @@ import plotly.graph_objects as go
 import streamlit as st
 from pandas.io.formats.style import Styler
 
+from core.markdown import code, plain
 from core.palette import DARK, LIGHT, Palette
 from core.ui.frame import page_path
-from core.ui.text import code, plain
 
 ORIGINS = {
     "confirmed": ":green-badge[:material/verified: confirmed]",

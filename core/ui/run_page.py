@@ -3,10 +3,11 @@
 import streamlit as st
 
 from core.address import address
+from core.analysis import Analysis, Unfinished
 from core.imports import is_record
 from core.privacy import has_texts
 from core.runs import Run, RunSpec
-from core.ui import export_box, imported_page, live, look, more_prompts, pair_pick, report, result
+from core.ui import deploy_box, export_box, imported_page, live, look, more_prompts, pair_pick, report, result
 from core.ui.desk import ALIVE, EXAMPLE, analysis, forget_run, read_only, submit
 from core.ui.frame import page_path
 
@@ -24,7 +25,8 @@ def show(run: Run) -> None:
         _record(run)
         return
     here = run.imported is None and has_texts(run) and not read_only()
-    report.show(analysis(run))
+    found = analysis(run)
+    report.show(found)
     with st.container(horizontal=True):
         if not full:
             st.button("Measure this pair", type="primary", icon=":material/timer:", on_click=_take_pair, args=(run.spec,))
@@ -48,9 +50,16 @@ def show(run: Run) -> None:
     if run.spec.group:
         together = {"group": run.spec.group}
         st.page_link(page_path("measure"), label="All drafts that were measured together", icon=":material/leaderboard:", query_params=together)
-    export_box.show(run)
+    _take_away(run, found)
     if full and run.status == "done":
         look.next_step("See the whole curve, and what the library's default would give.", "gamma", "Choose gamma", {"run": run.id})
+
+
+def _take_away(run: Run, found: Analysis | Unfinished) -> None:
+    """What a run is for: the settings to deploy, and its link, files and report."""
+    if isinstance(found, Analysis):
+        deploy_box.show(found)
+    export_box.show(run)
 
 
 def _record(run: Run) -> None:
