@@ -18,6 +18,8 @@ Settings = dict[str, int | float | str]
 DEFAULT_LIMIT = 20
 DEFAULT_THRESHOLD = 0.4
 DEFAULT_NGRAM = 2
+LOOKUP = "prompt lookup"
+"""How names of that policy begin."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def describe(policy: Policy) -> str:
         case Oracle():
             return "oracle"
         case PromptLookup():
-            return f"prompt lookup: {policy.tokens}, n-gram {policy.ngram}"
+            return f"{LOOKUP}: {policy.tokens}, n-gram {policy.ngram}"
         case Drafting():
             return _describe_drafting(policy)
 

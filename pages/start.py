@@ -6,7 +6,7 @@ from core import demo
 from core.analysis import Analysis
 from core.errors import StoreError
 from core.runs import RunSpec
-from core.ui import look, numbers, result
+from core.ui import device_card, look, numbers, result, situations_table, start_flow, start_questions, start_tour
 from core.ui.desk import EXAMPLE, analysis, desk, forget_run, load, read_only, submit
 from core.ui.frame import frame, page_path
 
@@ -71,4 +71,22 @@ for run in runs:
         )
         count = numbers.counted(len(run.spec.prompts), "prompt")
         look.note(f"{numbers.when(run.created)}, {look.plain(run.spec.device)}, {count}, {result.outcome(run)}")
+st.page_link(page_path("runs"), label="All runs: search, compare, export, import", icon=":material/history:")
+
+left, right = st.columns([3, 2], gap="large")
+with left:
+    st.subheader("A tour in two minutes", anchor=False)
+    start_tour.show()
+with right:
+    st.subheader("Where it runs", anchor=False)
+    device_card.show(store.devices())
+st.subheader("Which draft in which situation", anchor=False)
+situations_table.show(next((run for run in runs if run.summary), None))
+left, right = st.columns([3, 2], gap="large")
+with left:
+    st.subheader("Questions people ask", anchor=False)
+    start_questions.show()
+with right:
+    st.subheader("Four questions before you deploy", anchor=False)
+    start_flow.show()
 look.next_step("See which drafts fit your own target, before anything is downloaded.", "pair", "Choose a pair")

@@ -3,19 +3,21 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.analysis import Analysis, analyse, summary
 from core.bench import Bench
 from core.errors import StoreError
 from core.planner import Planner
 from core.policies import FixedGamma, Plain, PromptLookup
 from core.prompt_draft import Draft
-from core.runs import RunSpec
+from core.runs import DeviceInfo, RunSpec
 from core.settings import Settings
 from core.store import Store, open_store
-from core.ui import desk, policies
+from core.ui import desk, policies, start_questions
 from core.ui.prompt_box import TEXT
 from tests import jobs, synthetic
 from tests.apps import button, metric, ok, open_page, texts
@@ -39,7 +41,10 @@ def test_start_without_runs_says_so_and_shows_the_example():
 
 
 def test_start_lists_runs_with_their_outcome(store: Store):
-    synthetic.keep(store, synthetic.run(c=0.6, best=1))
+    measured = synthetic.keep(store, synthetic.run(c=0.6, best=1))
+    found = analyse(store.get(measured, traces=True))
+    assert isinstance(found, Analysis)
+    store.summarise(measured, summary(found))  # as a worker does at the end
     synthetic.keep(store, synthetic.run(status="cancelled"))
     shown = texts(open_page("start"))
     assert "**leave off**: fixed gamma 1, 0.99x" in shown
@@ -223,3 +228,18 @@ def test_snippets_are_what_the_library_reads():
     assert policies.snippet(FixedGamma(3)).startswith("draft.generation_config.num_assistant_tokens = 3\n")
     assert "assistant_model" not in policies.snippet(Plain()).split("#")[0]
     assert policies.snippet(PromptLookup(5)) == "target.generate(**inputs, prompt_lookup_num_tokens=5, max_matching_ngram_size=2)"
+
+
+def test_start_places_the_newest_pair_and_answers_questions(store: Store, settings: Settings):
+    run_id = synthetic.keep(store, synthetic.run())
+    found = analyse(store.get(run_id, traces=True))
+    assert isinstance(found, Analysis)
+    store.summarise(run_id, summary(found))
+    store.set_devices([DeviceInfo(id="cpu", name="Some CPU", memory_bytes=8 * 2**30, free_bytes=3 * 2**30)])
+    app = ok(open_page("start"))
+    table = next(frame.value for frame in app.dataframe if "Situation" in frame.value)
+    assert list(table["Your pair"]).count("here") == 1
+    shown = texts(app)
+    assert "8.0 GiB, 3.0 GiB of it free when the worker started" in shown
+    assert f"transformers {version('transformers')}" in shown.replace("\\", "")
+    assert [each.label for each in app.expander if each.label.endswith("?")] == [asked.question for asked in start_questions.QUESTIONS]

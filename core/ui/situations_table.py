@@ -4,32 +4,34 @@ from math import inf
 
 import pandas as pd
 
-from core.analysis import Analysis, sentence_case
-from core.policies import PromptLookup
+from core.analysis import sentence_case
+from core.policies import LOOKUP
+from core.runs import Run
 from core.situations import SITUATIONS, Placed, Situation, place
 from core.ui import look, result
 
 
-def show(analysis: Analysis | None) -> None:
-    """The table; with a finished measurement the row of its pair is tinted and a sentence says why."""
-    placed = placed_run(analysis) if analysis else None
+def show(run: Run | None) -> None:
+    """The table; with a finished measurement the row of its pair is tinted and a sentence says why. Its kept answer is read, nothing computed."""
+    placed = placed_run(run) if run else None
     rows = [SITUATIONS.index(placed.situation)] if placed else []
     table = pd.DataFrame([_cells(row) for row in SITUATIONS])
     if placed:
         table.insert(0, "Your pair", ["here" if at in rows else "" for at in range(len(SITUATIONS))])
     shown = look.mark_row(table, rows[0]) if rows else table
     look.table(shown, f"Which draft in which situation.{f' Your pair stands at: {placed.situation.situation}.' if placed else ''}")
-    if analysis and placed:
-        name, verdict = look.plain(result.pair_name(analysis.run)), result.sentence(analysis.advice)
-        look.note(f"{name}: {look.plain(placed.reason)} That row is a rule of thumb; this was measured: {verdict}.")
+    if run and placed:
+        look.note(
+            f"{look.plain(result.pair_name(run))}: {look.plain(placed.reason)} The row is a rule of thumb; measured was: {result.outcome(run)}."
+        )
     else:
         look.note("Rules of thumb. After a measurement the row is marked where your own pair stands.")
 
 
-def placed_run(analysis: Analysis) -> Placed:
-    """Where a measured pair stands."""
-    lookup = isinstance(analysis.advice.policy, PromptLookup)
-    return place(analysis.alpha.value, analysis.costs.c, lookup_is_best=lookup)
+def placed_run(run: Run) -> Placed | None:
+    """Where a measured pair stands; None for a run without an answer."""
+    answer = run.summary
+    return place(answer.alpha, answer.c, lookup_is_best=answer.policy.startswith(LOOKUP)) if answer else None
 
 
 def _cells(row: Situation) -> dict[str, str]:
