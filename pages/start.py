@@ -35,6 +35,7 @@ with show:
     look.note("Opens at once")
     if st.button("Open the example", icon=":material/ssid_chart:"):
         st.switch_page(page_path("gamma"), query_params={"run": EXAMPLE})
+    st.page_link(page_path("side_by_side"), label="Watch plain and assisted race", icon=":material/splitscreen_right:")
 with explore:
     st.markdown("**Explore without a model**")
     st.markdown("Move acceptance and cost, and watch where drafting stops paying.")

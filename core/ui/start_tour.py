@@ -6,12 +6,7 @@ from core.ui.desk import EXAMPLE
 from core.ui.frame import page_path
 
 STOPS = (
-    (
-        "Open the example",
-        "gamma",
-        {"run": EXAMPLE},
-        "The headline is the answer. Dashed is the formula, solid what the recorded answers give, diamonds are real runs.",
-    ),
+    ("Open the example", "gamma", {"run": EXAMPLE}, "The headline is the answer; dashed is the formula, diamonds are real runs."),
     ("See its answers", "measure", {"run": EXAMPLE}, "Acceptance by kind of prompt, who wrote which token, and where every number comes from."),
     ("Watch a race", "side_by_side", {}, "The same prompt plain and assisted, on one clock. The text is the same; the time is not."),
     ("Count the money", "memory_cost", {"run": EXAMPLE}, "What both models take of a GPU, and what the measured speedup saves a month."),
