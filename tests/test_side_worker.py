@@ -4,8 +4,11 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers.generation.candidate_generator import AssistantToTargetTranslator
@@ -23,9 +26,10 @@ from core.worker.inputs import encode_prompts
 from core.worker.listening import Heard
 from core.worker.measure import measure
 from core.worker.models import Garage
+from core.worker.pieces import Pieces
 from core.worker.side_by_side import _SideBySide, side_by_side
 from core.worker.streaming import EVERY_S, Stream
-from core.worker.tracing import trace
+from core.worker.tracing import pieces, trace
 from tests.models import TEXTS, spec_of, tokenizer_of, write_pair
 
 BUDGET = 40
@@ -409,6 +413,18 @@ def test_a_character_of_several_tokens_stands_with_its_last_one_and_nothing_is_l
         for token in cut:
             stream.tell(heard(token))
     assert "".join(piece for step in sink.written for piece in step.pieces) == bytes_only.decode(cut)
+
+
+@settings(deadline=None, max_examples=30)
+@given(ids=st.lists(st.integers(0, 383), min_size=1, max_size=200), text=st.text(max_size=60))
+def test_pieces_in_any_portions_are_those_of_the_trace_and_the_whole_text(bytes_only, ids, text):
+    ids = [*ids, *bytes_only(text)["input_ids"], *ids[:70]]
+    reader, found = Pieces(bytes_only), []
+    while len(found) < len(ids):
+        found += reader.add(ids[len(found) :][: 1 + len(found) % 5])
+    found[-1] += reader.rest()
+    assert tuple(found) == pieces(bytes_only, np.array(ids, np.int32))
+    assert "".join(found) == bytes_only.decode(ids)
 
 
 def test_tokens_thrown_away_are_read_where_they_stood(bytes_only):

@@ -1,7 +1,8 @@
 """The texts of tokens as they come, one per token; joined they are exactly the tokenizer's own text of all of them.
 
 A character that is split over several tokens stands with its last one, and the others are empty. Special tokens are shown as the
-tokenizer writes them. The whole answer is decoded for every token, because what a token reads like depends on those before it.
+tokenizer writes them. Each token is decoded together with some before it, because what it reads like depends on them: decoders look
+back by a space or an unfinished character, never by as many tokens as are kept here. Unit: tokens.
 """
 
 from collections.abc import Sequence
@@ -9,10 +10,11 @@ from collections.abc import Sequence
 from transformers import PreTrainedTokenizerBase
 
 _UNFINISHED = "\ufffd"
+_LOOK_BACK = 32
 
 
 class Pieces:
-    """Reads one answer. `before` are the tokens read already and `shown` their text."""
+    """Reads one answer. `before` are the last tokens that were read already and `shown` their text."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, before: Sequence[int] = (), shown: str = "") -> None:
         self._tokenizer = tokenizer
@@ -39,6 +41,9 @@ class Pieces:
         if text.endswith(_UNFINISHED):
             return ""
         piece, self._shown = text[len(self._shown) :], text
+        if len(self._ids) > 2 * _LOOK_BACK:
+            self._ids = self._ids[-_LOOK_BACK:]
+            self._shown = self._text()
         return piece
 
     def _text(self) -> str:
