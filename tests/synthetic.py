@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from core.analysis import Analysis, analyse, summary
 from core.decoding import Decoding
 from core.policies import Drafting, FixedGamma, Plain, Policy, TransformersDefault
 from core.replay import rounds_drawn
@@ -231,4 +232,13 @@ def keep(store: Store, run: Run) -> str:
         store.disturbed(run_id)
     if run.status != "running":
         store.finish(run_id, run.status, run.error)
+    return run_id
+
+
+def keep_answered(store: Store, run: Run) -> str:
+    """The same for a whole measurement, with its answer beside it, as a worker leaves it."""
+    run_id = keep(store, run)
+    found = analyse(run)
+    assert isinstance(found, Analysis), found.missing
+    store.summarise(run_id, summary(found))
     return run_id

@@ -109,7 +109,7 @@ def test_conditional_acceptance_of_draws_is_near_the_chance_of_acceptance():
 
 
 def test_the_start_page_lists_it(store: Store):
-    synthetic.keep(store, synthetic.run(sampled=True))
+    synthetic.keep_answered(store, synthetic.run(sampled=True))
     assert "**use**: fixed gamma 4, 1.69x" in texts(open_page("start"))
 
 
