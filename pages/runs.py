@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.ui import compare_page, import_box, look, numbers, runs_actions, runs_filter, runs_live, runs_note, runs_storage, runs_table
+from core.ui import compare_page, import_box, look, numbers, published_list, runs_actions, runs_filter, runs_live, runs_note, runs_storage, runs_table
 from core.ui.desk import desk
 from core.ui.frame import frame, page_path
 
@@ -46,5 +46,6 @@ if choices.total:
         with below:
             look.note(f"{found.total:,} of {numbers.counted(choices.total, 'run')} are listed.")
 import_box.show()
+published_list.show()
 runs_storage.show()
 look.next_step("Measure another pair, or the same one with other prompts.", "measure", "Measure")

@@ -204,7 +204,8 @@ def test_published_rows_say_that_they_are_and_how_far_off_the_formula_is(setting
     assert large["Formula off by"] == pytest.approx(46.9, abs=0.1)
     assert large["What if"] == "/gamma?alpha=0.82&c=0.11&published=true"
     assert int(shown["Formula"].isna().to_numpy().sum()) == 16, "dynamic speculation has no alpha and c"
-    assert "not measured here" in texts(app)
+    assert app.expander[0].label == "Published pairs, not measured here"
+    assert "8 October 2024" in texts(app)
 
 
 def test_the_situation_of_the_measured_pair_is_marked():

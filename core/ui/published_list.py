@@ -10,27 +10,24 @@ FORMATS = {"Temperature": "%g", "alpha": "%.2f", "c": "%.2f", "Published": "%gx"
 
 
 def show() -> None:
-    """The whole part: what it is, the table, the sources."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.subheader("Published pairs", anchor=False, width="content")
-        st.markdown(look.ORIGINS["published"])
-    look.note(
-        "From papers, not measured here, on other machines and prompts. Formula: Theorem 3.8 with the paper's own alpha, c and gamma. "
-        "Where the paper gives no alpha and c, nothing can be computed."
-    )
-    shown = published()
-    table = pd.DataFrame([_cells(pair) for pair in shown])
-    st.dataframe(
-        table,
-        hide_index=True,
-        alt="Published speculative decoding pairs with the paper's speedup and what the formula says",
-        height=386,
-        placeholder="",
-        column_config={name: st.column_config.NumberColumn(format=form) for name, form in FORMATS.items()}
-        | {"What if": st.column_config.LinkColumn(display_text="open", help="Its alpha and c as what-if values on the page Choose gamma.")},
-    )
-    for paper in PAPERS.values():
-        look.note(f"[{paper.title}]({paper.address}), {paper.date}, {paper.hardware}.")
+    """The whole part, folded: what it is, the table, the sources."""
+    with st.expander("Published pairs, not measured here", icon=":material/menu_book:"):
+        look.note(
+            "From papers: other machines, other prompts. Formula: Theorem 3.8 with the paper's own alpha, c and gamma. "
+            "Where the paper gives no alpha and c, nothing can be computed."
+        )
+        table = pd.DataFrame([_cells(pair) for pair in published()])
+        st.dataframe(
+            table,
+            hide_index=True,
+            alt="Published speculative decoding pairs with the paper's speedup and what the formula says",
+            height=386,
+            placeholder="",
+            column_config={name: st.column_config.NumberColumn(format=form) for name, form in FORMATS.items()}
+            | {"What if": st.column_config.LinkColumn(display_text="open", help="Its alpha and c as what-if values on the page Choose gamma.")},
+        )
+        for paper in PAPERS.values():
+            look.note(f"[{paper.title}]({paper.address}), {paper.date}, {paper.hardware}.")
 
 
 def _cells(pair: Published) -> dict[str, object]:
