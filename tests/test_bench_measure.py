@@ -4,7 +4,9 @@ import contextlib
 import time
 from pathlib import Path
 
+from core.analysis import Analysis, analyse, summary
 from core.bench import Bench
+from core.history import Query
 from core.settings import Settings
 from core.store import Store
 from tests.benches import ended
@@ -24,6 +26,10 @@ def test_a_pair_is_measured_and_a_second_run_can_be_cancelled_halfway(settings: 
         assert len(run.traces) == len(spec.prompts)
         assert run.passes
         assert {generation.purpose for generation in run.generations} == {"answer", "calibration", "confirmation"}
+        found = analyse(run)
+        assert isinstance(found, Analysis)
+        assert run.summary == summary(found)
+        assert [(entry.id, entry.summary) for entry in store.history(Query()).entries] == [(run_id, run.summary)]
 
         long = spec.model_copy(update={"max_new_tokens": 128})
         run_id = bench.submit(long)
