@@ -3,7 +3,8 @@
 Everything follows from the streamed rounds (`core.record.Step`) and the finished calls. Times in seconds since the column's call
 began. Speedup is decode only, as everywhere: plain (T - first token) / (N - 1) against assisted (T - both prefills) / (N - 1). The
 target's prefill is the plain column's time to its first token; the draft's is what the first round's draft passes took beyond the
-usual time of its later tokens, because the run has no timing of its own for it. End to end is the second figure: seconds per token
+usual time of its later tokens, because the run has no timing of its own for it; together never more than the column's own time to its
+first tokens, so that a disturbance of the plain call does not make another one faster. End to end is the second figure: seconds per token
 of the whole calls. One prompt, run once: nothing here has an interval. Not covered: the prediction (`core.side_prediction`).
 """
 
@@ -155,7 +156,7 @@ def decode_s_per_token(run: Run, lane: int) -> float | None:
     if plain is None or call is None or min(plain.tokens, call.tokens) < 2:
         return None
     reading_s = draft_prefill_s(steps_of(run.steps, lane)) if isinstance(call.policy, Drafting) else 0.0
-    decode_s = call.total_s - plain.first_token_s - reading_s
+    decode_s = call.total_s - min(plain.first_token_s + reading_s, call.first_token_s)
     return decode_s / (call.tokens - 1) if decode_s > 0 else None
 
 

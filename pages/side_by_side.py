@@ -17,7 +17,7 @@ if chosen:
         st.rerun()
     if run.status in ALIVE:
         result.pair_header(run)
-        side_live.watch(run.id)
+        side_live.watch(run)
         st.stop()
     side_done.show(run, "Recorded example" if chosen == EXAMPLE else "")
     with st.container(horizontal=True):

@@ -38,6 +38,14 @@ def test_speedup_is_decoding_alone_and_end_to_end_is_the_whole_call():
     assert side.draft_prefill_s(side.steps_of(run.steps, 1)) == pytest.approx(DRAFT_PREFILL_S, rel=0.1)
 
 
+def test_a_disturbed_first_token_of_plain_makes_no_other_column_faster():
+    run = side_runs.run(c=C)
+    late = tuple(g.model_copy(update={"first_token_s": 0.5, "total_s": g.total_s + 0.47}) if g.lane == 0 else g for g in run.generations)
+    own = run.generations[0]
+    per_token = side.decode_s_per_token(run.model_copy(update={"generations": late}), 1)
+    assert per_token == pytest.approx((own.total_s - own.first_token_s) / (own.tokens - 1))
+
+
 def test_figures_of_a_column_are_sums_over_its_steps():
     run = side_runs.run(c=C)
     steps = side.steps_of(run.steps, 1)

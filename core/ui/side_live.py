@@ -1,4 +1,4 @@
-"""A side-by-side run that waits or is written: both columns as they stream, ten times a second, with a stop button above them.
+"""A side-by-side run that waits or is written: both columns as they stream, up to ten times a second, with a stop button above them.
 
 Only new steps are read; what was read is kept in the session for the run that is looked at, so a page change or a reload begins
 again from the store and loses nothing. Reruns of a fragment do not pass the router, so errors are told here.
@@ -18,7 +18,9 @@ from core.ui import look, side_columns, tokens
 from core.ui.desk import ALIVE, desk, read_only
 from core.ui.live import WORDS
 
-POLL_S = 0.1
+POLL_S, LONG_POLL_S = 0.1, 0.4
+LONG_TOKENS = 1000
+"""From here on an answer's spans are too many to be sent ten times a second."""
 KEPT = "_side_streamed"
 
 
@@ -31,9 +33,12 @@ class Streamed:
     steps: list[Step] = field(default_factory=list[Step])
 
 
-@st.fragment(run_every=POLL_S)
-def watch(run_id: str) -> None:
+def watch(run: Run) -> None:
     """The live state; when the run has ended the whole page starts over."""
+    st.fragment(_told, run_every=LONG_POLL_S if run.spec.max_new_tokens > LONG_TOKENS else POLL_S)(run.id)
+
+
+def _told(run_id: str) -> None:
     try:
         _watch(run_id)
     except DraftgaugeError as error:
