@@ -2,6 +2,8 @@
 
 import json
 import time
+import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,12 @@ from tests.models import TEXTS, spec_of, tokenizer_of, write_pair
 
 BUDGET = 40
 SAMPLED = Decoding(sample=True, temperature=0.8)
+
+
+class Elsewhere:
+    """A device that is no CPU and needs no waiting for."""
+
+    type = "elsewhere"
 
 
 class Kept:
@@ -250,8 +258,17 @@ def test_sampling_repeats_with_its_seed_and_claims_nothing(refs, garage):
 def test_another_draft_in_a_lane_leaves_the_target_loaded_and_the_trace_to_the_runs_own(refs, tmp_path, monkeypatch):
     other = write_pair(tmp_path, noise=0.1)[1]
     loaded: list[str] = []
+    drafts: list[weakref.ref] = []
     load = loading._load_model
-    monkeypatch.setattr(loading, "_load_model", lambda ref, place, *rest: (loaded.append(str(place.folder)), load(ref, place, *rest))[1])
+
+    def loads(ref, place, role, *rest):
+        loaded.append(str(place.folder))
+        assert all(draft() is None for draft in drafts) or role == "target", "two drafts are in memory"
+        model = load(ref, place, role, *rest)
+        drafts.extend([weakref.ref(model)] if role == "draft" else [])
+        return model
+
+    monkeypatch.setattr(loading, "_load_model", loads)
     garage = Garage()
     spec = beside(refs, FixedGamma(4), Lane(policy=FixedGamma(4), draft=other), order=(0, 2, 1))
     kept = run(spec, garage)
@@ -260,10 +277,32 @@ def test_another_draft_in_a_lane_leaves_the_target_loaded_and_the_trace_to_the_r
         pair = garage.get(spec.model_copy(update={"draft": draft}))
         prompt = encode_prompts(pair, spec)[0]
         assert [len(step.tokens) for step in kept.lane(lane)] == list(run_policy(pair, prompt, FixedGamma(4), BUDGET).rounds)
+        del pair
     assert len(kept.lane(2)) > len(kept.lane(1))
     pair = garage.get(spec)
     expected = trace(pair, encode_prompts(pair, spec)[0], kept.traces[0].answer, BUDGET)
     assert kept.traces[0].draft_choice.tolist() == expected.draft_choice.tolist()
+
+
+def test_an_accelerators_passes_are_timed_in_a_whole_call_of_their_own_and_only_shared_out(refs, garage, monkeypatch):
+    """On the CPU, which can say so too: shares below one whole, the same in every round, nothing of a draft in plain decoding."""
+    spec = beside(refs, FixedGamma(3))
+    pair = garage.get(spec)
+    sink, begun = Kept(), run(spec, garage).environments[-1]
+    shown = _SideBySide(spec, sink, garage, begun)
+    monkeypatch.setattr(garage, "get", lambda *_: replace(pair, device=Elsewhere()))
+    monkeypatch.setattr("core.worker.side_by_side.encode_prompts", lambda *_: encode_prompts(pair, spec))
+    for lane in spec.order:
+        shown.write(lane)
+    for lane in spec.order:
+        steps = sink.lane(lane)
+        took_s = [step.at_s - before for step, before in zip(steps, [0.0, *(step.at_s for step in steps)], strict=False)]
+        shares = {round(step.verify_s / s, 6) for step, s in zip(steps, took_s, strict=True)}
+        assert len(shares) == 1
+        assert 0 < shares.pop() < 1
+        assert all(step.draft_s + step.verify_s < s for step, s in zip(steps, took_s, strict=True))
+    assert all(step.draft_s == 0 for step in sink.lane(0))
+    assert all(step.draft_s > 0 for step in sink.lane(1))
 
 
 def test_a_draft_with_other_tokens_writes_as_its_target_does(refs, foreign):

@@ -104,12 +104,21 @@ class _SideBySide:
         self._sink.trace(0, trace(pair, prompt, self._answers[0], spec.max_new_tokens, spec.decoding, least=min(thresholds, default=1.0)))
 
     def _warm_up(self, pair: Pair, prompt: torch.Tensor, lane: Lane) -> Spent | None:
-        """First calls are slow. On an accelerator it is a whole one, which says how its time is shared; on a CPU the timed call does."""
-        on_cpu, most = pair.device.type == "cpu", self._spec.max_new_tokens
+        """First calls are slow. On an accelerator it is a whole one, which says how its time is shared; on a CPU the timed call does.
+
+        A compiled pass cannot be looked into, so that plain decoding counts as the target's altogether there.
+        """
+        most = self._spec.max_new_tokens
+        if pair.device.type == "cpu":
+            self._call(pair, prompt, lane, min(WARM_UP_TOKENS, most), RoundClock())
+            return None
+        if isinstance(lane.policy, Plain) and self._begun.plain != "dynamic cache":
+            self._call(pair, prompt, lane, min(WARM_UP_TOKENS, most), RoundClock())
+            return shared(0.0, 1.0)
         with watched(pair) as spent:
-            timed = self._call(pair, prompt, lane, min(WARM_UP_TOKENS, most) if on_cpu else most, RoundClock())
+            timed = self._call(pair, prompt, lane, most, RoundClock())
             draft_s, verify_s = spent(0.0)
-        return None if on_cpu else shared(draft_s / timed.total_s, verify_s / timed.total_s)
+        return shared(draft_s / timed.total_s, verify_s / timed.total_s)
 
     def _timed(self, pair: Pair, prompt: torch.Tensor, index: int, known: Spent | None) -> tuple[Timed, list[int], float]:
         """The lane's answer, what each round drafted, and the call's share of its core. Never repeated: it is watched."""
