@@ -18,6 +18,7 @@ from core.policies import Drafting, Oracle, Plain, Policy, PromptLookup
 from core.replay import replay_all, replay_prompt
 from core.rounds import Rounds
 from core.runs import Run
+from core.stalled import keeps_moving
 from core.timing import LoopCosts, Parts, assisted_decode_s, blocks, per_step
 from core.trace import PromptTrace
 
@@ -38,12 +39,13 @@ class Measured:
 
     plain_s, assisted_s: (P,) decoding seconds of each kept prompt, summed over its blocks and for the
     same number of tokens; 0 where it was not run. noise: from how block by block the speedup departs
-    from the prediction; None with one block.
+    from the prediction; None with one block. stalled: calls that stood still, or whose plain call did, and were left out.
     """
 
     plain_s: Floats
     assisted_s: Floats
     noise: Noise | None
+    stalled: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,7 @@ def _oracle(policy: Oracle, prices: Sequence[LoopCosts], traces: Sequence[Prompt
     rounds, cost, parts = list[Rounds](), list[float](), list[Parts]()
     for one, trace in zip(prices, traces, strict=True):
         later, first = _oracle_prices(one, len(trace.answer) if policy.limit is None else policy.limit)
-        row = replay_prompt(trace, policy, round_cost=[later, first])
+        row = replay_prompt(trace, policy, round_cost=[later, first], beside=len(traces))
         size = len(row.rounds_by_drafted)
         rounds.append(row)
         cost.append(float((row.rounds_by_drafted - row.first_by_drafted) @ later[:size] + row.first_by_drafted @ first[:size]))
@@ -150,13 +152,16 @@ def _measured(run: Run, kept: NDArray[np.int64], steps: Floats, policy: Policy, 
                     rows.append((place[g.prompt], per_step(plain) * (g.tokens - 1), assisted))
     if not rows:
         return None
+    moved = keeps_moving(np.array([assisted / plain * steps[at] / (1 + cost[at]) for at, plain, assisted in rows]))
+    stalled = len(rows) - int(moved.sum())
+    rows = [row for row, kept in zip(rows, moved, strict=True) if kept]
     at, plain_s, assisted_s = np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
     noise = None
     if len(rows) > 1:
         departure = leave_one_out(plain_s, assisted_s) - leave_one_out(steps[at], cost[at])
         noise = Noise(float(jackknife_error(departure)), len(rows) - 1)
     prompts = len(kept)
-    return Measured(_by_prompt(at, plain_s, prompts), _by_prompt(at, assisted_s, prompts), noise)
+    return Measured(_by_prompt(at, plain_s, prompts), _by_prompt(at, assisted_s, prompts), noise, stalled)
 
 
 def _by_prompt(at: NDArray[np.int64], seconds: Floats, prompts: int) -> Floats:

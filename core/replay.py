@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidInput
-from core.expected import Chances, average, draw, expected_constant
+from core.expected import Chances, average, draw, expected_constant, expected_together
 from core.policies import Drafting, Oracle, Plain, Policy, PromptLookup, is_persistent
 from core.rounds import Floats, Round, Rounds, Walk, mean, total
 from core.trace import Ended, Lookup, PromptTrace, Tails
@@ -74,26 +74,35 @@ def replay(
     return average(chances, walk, samples, seed)
 
 
-def replay_prompt(trace: PromptTrace, policy: Policy, *, start: int | None = None, round_cost: ArrayLike | None = None) -> Rounds:
-    """`replay` of a recorded prompt. Raises InvalidInput when the trace lacks what the policy needs."""
-    return replay_all([trace], [policy], start=start, round_cost=round_cost)[0][0]
+def replay_prompt(trace: PromptTrace, policy: Policy, *, start: int | None = None, round_cost: ArrayLike | None = None, beside: int = 1) -> Rounds:
+    """`replay` of a recorded prompt. beside: prompts whose rounds will be added up with these, itself among them, as for `replay_all`.
+
+    Raises InvalidInput when the trace lacks what the policy needs.
+    """
+    return replay_all([trace], [policy], start=start, round_cost=round_cost, beside=beside)[0][0]
 
 
 def replay_all(
-    traces: Sequence[PromptTrace], policies: Sequence[Policy], *, start: int | None = None, round_cost: ArrayLike | None = None
+    traces: Sequence[PromptTrace], policies: Sequence[Policy], *, start: int | None = None, round_cost: ArrayLike | None = None, beside: int = 1
 ) -> list[list[Rounds]]:
     """For each policy the rounds of each prompt, in order; a persistent heuristic carries its limit from prompt to prompt.
 
     Sampled prompts give expected rounds, each from draws of its own where it takes a Monte Carlo: the fewer the more prompts there
     are, because what counts is their sum. There a persistent heuristic carries the limits of all its draws.
     """
-    samples = max(_LEAST_SAMPLES, _SAMPLES // max(1, len(traces)))
+    samples = max(_LEAST_SAMPLES, _SAMPLES // max(1, len(traces), beside))
     paths: dict[tuple[int, float], Path] = {}
+    chances: dict[float, list[Chances]] = {}
     known = [_is_known(trace) for trace in traces]
     result: list[list[Rounds]] = []
     for policy in policies:
         if isinstance(policy, Drafting) and is_persistent(policy) and not all(known):
             result.append(_carried_by_chance(traces, policy, start, samples))
+            continue
+        if isinstance(policy, Drafting) and policy.schedule == "constant" and not any(known):
+            if policy.threshold not in chances:
+                chances[policy.threshold] = [_chances(trace, policy.threshold) for trace in traces]
+            result.append(expected_together(chances[policy.threshold], policy.limit))
             continue
         carried, row = start, list[Rounds]()
         for index, trace in enumerate(traces):

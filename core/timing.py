@@ -9,7 +9,9 @@ cost, are fitted (relative least squares, not below 0) to assisted runs between 
 round's target pass is the prefill and its first draft pass the draft's prefill: neither is counted, but for the k tokens that the
 first one checks beside the prompt, each at a prompt token's price. With a confidence threshold every drafted token is also compared
 with it, which is fitted to runs of the library's default. Runs that did not note what they drafted are priced without these two.
-A wider pass is never priced below a narrower one: where timings say so, both get their mean.
+A wider pass is never priced below a narrower one: where timings say so, both get their mean. A further draft of a group has h, e
+and the comparison from the group's first (`Carried`), and the plain calls and the target's passes beside which they were measured.
+Calls that stood still amid their work (`core.stalled`) are left out.
 Source: Draftgauge's own trials, 1-3 % median error over gamma 1..12. Not covered: batches above 1, and
 that the cache grows during an answer: each prompt has the prices of its answer's middle.
 """
@@ -23,7 +25,8 @@ from core.calibration import Row, check_cost, fit, left_out_error, rounds_run
 from core.errors import NotMeasured
 from core.policies import Drafting, Plain
 from core.rounds import Floats, Rounds
-from core.runs import Generation, PassTimes, Run
+from core.runs import Carried, Generation, PassTimes, Run
+from core.stalled import PLAIN_FACTOR, keeps_moving
 from core.trace import PromptTrace
 
 AGREE = 1.25
@@ -47,7 +50,8 @@ class LoopCosts:
     token_overhead: e. calibration_error: relative error (one standard deviation) of predicting one
     calibration gamma from the others; None with fewer than two. first_token: one token more in the first round's target pass;
     check_overhead: comparing a drafted token's confidence with a threshold. mismatched: calibration runs whose
-    rounds differ from the replay, as can happen in 16-bit precision; they count with their own rounds.
+    rounds differ from the replay, as can happen in 16-bit precision; they count with their own rounds. carried_from: the draft whose
+    calibration says h, e and the comparison; "" for this one's own.
     """
 
     plain_step_s: float
@@ -60,6 +64,7 @@ class LoopCosts:
     mismatched: int = 0
     first_token: float = 0.0
     check_overhead: float = 0.0
+    carried_from: str = ""
 
     @property
     def c(self) -> float:
@@ -115,6 +120,8 @@ class LoopCosts:
     def from_run(run: Run) -> "LoopCosts":
         """The prices of a measured run. Raises NotMeasured saying which part is missing."""
         passes = passes_of(run, median_cache(run))
+        if run.environment is not None and run.environment.carried is not None:
+            return passes._with(run.environment.carried)
         rows, mismatched = calibration_rows(run)
         if all(row.checks for row in rows):
             raise NotMeasured("This run has no usable calibration: it was stopped before it, or its answers have one token. Measure it again.")
@@ -124,6 +131,16 @@ class LoopCosts:
         error = left_out_error(constant)
         return replace(passes, round_overhead=h, token_overhead=e, calibration_error=error, mismatched=mismatched, check_overhead=check)
 
+    def _with(self, carried: Carried) -> "LoopCosts":
+        return replace(
+            self,
+            round_overhead=carried.round_overhead,
+            token_overhead=carried.token_overhead,
+            check_overhead=carried.check_overhead,
+            calibration_error=carried.calibration_error,
+            carried_from=carried.draft,
+        )
+
     def by_prompt(self, run: Run) -> list["LoopCosts"]:
         """The same h and e with the passes at each traced prompt's own cache length."""
         each = [passes_of(run, middle_cache(trace)) for trace in run.traces]
@@ -131,11 +148,21 @@ class LoopCosts:
 
 
 def plain_step(run: Run) -> float:
-    """Seconds per plain step over all calls that tell it. Raises NotMeasured without one of two tokens."""
+    """Seconds per plain step over all calls that tell it; over those beside which reused passes were timed, where there are any.
+
+    Raises NotMeasured without one of two tokens.
+    """
     alone = [g for g in run.generations if isinstance(g.policy, Plain) and g.tells_speed]
     if not alone and any(g.tokens > 1 for g in run.generations):
         raise NotMeasured("This run was stopped before plain decoding was timed, so there is nothing to compare with. Measure it again.")
-    return per_step(alone)
+    return per_step(moving([g for g in alone if g.reused] or alone))
+
+
+def moving(generations: list[Generation]) -> list[Generation]:
+    """The plain calls of two or more tokens that did not stand still."""
+    plain = [g for g in generations if g.tokens > 1]
+    steps = np.array([(g.total_s - g.first_token_s) / (g.tokens - 1) for g in plain])
+    return [g for g, moved in zip(plain, keeps_moving(steps, PLAIN_FACTOR), strict=True) if moved]
 
 
 def per_step(generations: list[Generation]) -> float:
@@ -233,7 +260,8 @@ def calibration_rows(run: Run) -> tuple[list[Row], int]:
             mismatched += not same
             parts = passes_of(run, run.traces[g.prompt].prompt_tokens + g.tokens / 2).parts(rounds)
             rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted, g.policy.threshold > 0))
-    return rows, mismatched
+    moved = keeps_moving(np.array([row.measured / (row.passes + row.rounds) for row in rows]))
+    return [row for row, kept in zip(rows, moved, strict=True) if kept], mismatched
 
 
 def beside(block: list[Generation], at: int) -> list[Generation]:

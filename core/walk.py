@@ -27,6 +27,8 @@ from core.rounds import Floats, Ints, Walk
 from core.trace import Lookup, Tails
 
 FAR = 1 << 30
+_LONG_RUN = 24
+"""From here on comparing prices in an array is faster than one by one."""
 
 
 @dataclass(frozen=True)
@@ -113,24 +115,24 @@ def _follow(following: Ints) -> Ints:
 
 def walk_heuristic(path: Path, limit: int) -> Walk:
     """The rounds when the limit moves after each; `carried` is where it ends."""
-    run, stop = path.run.tolist(), path.stop.tolist()
-    tail_low, tail_high = path.tail_low.tolist(), path.tail_high.tolist()
-    length = len(run)
-    rows: list[tuple[int, int, int, bool, int]] = []
-    at = 0
+    length, place = len(path.run), np.arange(len(path.run))
+    wrong, stopped = np.minimum(place + path.run, length - 1), path.stop <= place + path.run
+    least, most = (np.where(stopped, path.stop - place + 1, path.run + 1 + tail[wrong]) for tail in (path.tail_low, path.tail_high))
+    accepts = np.minimum(path.run, length - 1 - place).tolist()
+    drafts: list[int] = np.minimum(most, path.budget - 1 - place).tolist()
+    starts, limits, at = list[int](), list[int](), 0
     while at < length:
-        room = min(limit, path.budget - 1 - at)
-        if stop[at] <= at + run[at]:
-            low = high = min(room, stop[at] - at + 1)
-        else:
-            wrong = min(at + run[at], length - 1)
-            low, high = min(room, run[at] + 1 + tail_low[wrong]), min(room, run[at] + 1 + tail_high[wrong])
-        accepted = min(run[at], high, length - 1 - at)
-        rows.append((at, high, accepted, high > run[at] < length - at, low))
-        limit = limit + 2 if accepted == high else max(1, limit - 1)
+        starts.append(at)
+        limits.append(limit)
+        drafted = drafts[at] if drafts[at] < limit else limit
+        accepted = accepts[at] if accepts[at] < drafted else drafted
+        limit = limit + 2 if accepted == drafted else limit - 1 if limit > 1 else 1
         at += accepted + 1
-    start, drafted, accepted_all, rejected, low_all = (np.array(column) for column in zip(*rows, strict=True))
-    return Walk(start, drafted, accepted_all, rejected, low_all, limit)
+    begun = np.array(starts)
+    room, run = np.minimum(limits, path.budget - 1 - begun), path.run[begun]
+    high = np.minimum(room, most[begun])
+    accepted_all = np.minimum(np.minimum(run, high), length - 1 - begun)
+    return Walk(begun, high, accepted_all, (high > run) & (run < length - begun), np.minimum(room, least[begun]), limit)
 
 
 def walk_drafting(path: Path, policy: Drafting, limit: int) -> Walk:
@@ -166,14 +168,23 @@ def walk_oracle(run: Ints, later: Floats, first: Floats) -> Walk:
     C(i) = min over k <= run(i) of price(k) + C(i+k+1); the fewest drafts where several are equally cheap.
     """
     length = len(run)
-    rest = np.zeros(length + 1)
-    choice = np.zeros(length, dtype=np.int64)
+    rest, known = [0.0] * (length + 1), np.zeros(length + 1)
+    choice = [0] * length
+    runs, costs = run.tolist(), (first.tolist(), later.tolist())
     for at in range(length - 1, -1, -1):
-        cost = later if at else first
-        most = min(int(run[at]), len(cost) - 1, length - 1 - at)
-        price = cost[: most + 1] + rest[at + 1 : at + most + 2]
-        choice[at] = price.argmin()
-        rest[at] = price[choice[at]]
-    starts = _follow(np.arange(length) + choice + 1)
-    drafted = choice[starts]
+        cost = costs[at > 0]
+        most = min(runs[at], len(cost) - 1, length - 1 - at)
+        if most == 0:
+            rest[at] = cost[0] + rest[at + 1]
+        elif most < _LONG_RUN:
+            prices = [cost[drafted] + rest[at + drafted + 1] for drafted in range(most + 1)]
+            rest[at] = min(prices)
+            choice[at] = prices.index(rest[at])
+        else:
+            price = (later if at else first)[: most + 1] + known[at + 1 : at + most + 2]
+            choice[at] = int(price.argmin())
+            rest[at] = float(price[choice[at]])
+        known[at] = rest[at]
+    starts = _follow(np.arange(length) + np.array(choice) + 1)
+    drafted = np.array(choice)[starts]
     return Walk(starts, drafted, drafted, np.zeros(len(starts), dtype=np.bool_), drafted, len(later) - 1)
