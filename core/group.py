@@ -2,13 +2,15 @@
 
 Each row has its own best setting, confirmed if it was really run, and its speedup against plain runs of its own neighbourhood (so a machine
 that drifts between runs cancels). Rows are compared with the best one by their paired interval over the prompts that both have:
-prompts are the unit, and what they have in common cancels. Speedups are ratios to plain decoding, decode only.
+prompts are the unit, and what they have in common cancels. Whoever looks for the best of several drafts finds the luckiest one: the
+drafts' own intervals hold for all of them together, and the paired ones for every pair of rows (`core.intervals.among`), so they also
+hold for the rows that come out first. Speedups are ratios to plain decoding, decode only.
 Not covered: runs whose target, decoding or answers differ; they are left out with a sentence.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import exp, log
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -16,10 +18,10 @@ import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
 
 from core import columns as col
 from core.errors import InvalidInput, NotMeasured
-from core.intervals import Floats, Interval, paired_ratio
+from core.intervals import LEAST_PROMPTS, Floats, Interval, among, paired_ratio, t_quantile
 from core.policies import Drafting, Plain, Policy, PromptLookup, describe
 from core.predict import default_policies, predict
-from core.recommend import FLAT, Recommendation, Verdict, decide
+from core.recommend import FLAT, Recommendation, Verdict, decide, verdict
 from core.runs import ModelRef, Prompt, Run
 
 Kind = Literal["draft", "lookup", "plain"]
@@ -100,8 +102,31 @@ def rank(runs: Sequence[Run]) -> Ranking:
     if not rows:
         raise NotMeasured(left_out[0] if left_out else "There is no run to rank. Measure at least one draft.")
     lookup = sorted(lookups, key=lambda row: not row.contender.confirmed)[:1]
-    ordered = sorted([*rows, *lookup, _plain()], key=lambda row: -row.contender.speedup)
-    return Ranking(tuple(_against(row, ordered[0]) for row in ordered), tuple(left_out))
+    chosen_from = [_one_of(row, len(rows)) for row in rows]
+    ordered = sorted([*chosen_from, *lookup, _plain()], key=lambda row: -row.contender.speedup)
+    level = among(len(ordered) * (len(ordered) - 1) // 2)
+    return Ranking(tuple(_against(row, ordered[0], level) for row in ordered), tuple(left_out))
+
+
+def _one_of(row: _Row, drafts: int) -> _Row:
+    """The row with intervals that hold for so many drafts together, and the verdict that they give."""
+    if drafts == 1 or len(row.amounts) < LEAST_PROMPTS:
+        return row
+    freedom = len(row.amounts) - 1
+    factor = t_quantile(freedom, among(drafts)) / t_quantile(freedom)
+    these, traffic = (_wider(each, factor) for each in (row.contender.on_these_prompts, row.contender.for_traffic))
+    known = row.contender
+    said = () if traffic is None else (f"As one of {drafts} drafts, for such traffic {traffic.low:.2f}x to {traffic.high:.2f}x.",)
+    wider = replace(known, on_these_prompts=these, for_traffic=traffic, verdict=verdict(traffic), reasons=(*known.reasons, *said))
+    return replace(row, contender=wider)
+
+
+def _wider(interval: Interval | None, factor: float) -> Interval | None:
+    """Its half-width on the log scale times a factor."""
+    if interval is None:
+        return None
+    middle, half = (log(interval.high) + log(interval.low)) / 2, factor * log(interval.high / interval.low) / 2
+    return Interval(exp(middle - half), exp(middle + half))
 
 
 def _unlike(run: Run, reference: Run) -> str | None:
@@ -180,8 +205,8 @@ def _plain() -> _Row:
     return _Row(Contender("plain", "", None, Plain(), 1.0, True, None, None, "undecided", 1.0, None, 0, reasons), {})
 
 
-def _against(row: _Row, best: _Row) -> Contender:
-    """The row's contender with its comparison to the best one."""
+def _against(row: _Row, best: _Row, level: float) -> Contender:
+    """The row's contender with its comparison to the best one, its interval at that level."""
     if row is best:
         return replace(row.contender, shared=len(row.amounts))
     shared = sorted(row.amounts.keys() & best.amounts.keys(), key=list(best.amounts or row.amounts).index)
@@ -191,7 +216,7 @@ def _against(row: _Row, best: _Row) -> Contender:
         ratio = row.contender.speedup / best.contender.speedup
         return replace(row.contender, against_best=ratio, reasons=(*row.contender.reasons, "It shares no prompt with the best, so no interval."))
     first, second = _arrays(row, shared), _arrays(best, shared)
-    ratio, between = paired_ratio(np.stack([first[0], second[0]]), np.stack([first[1], second[1]]))
+    ratio, between = paired_ratio(np.stack([first[0], second[0]]), np.stack([first[1], second[1]]), level)
     said = (*row.contender.reasons, _sentence(row.contender, best.contender, ratio, between, len(shared)))
     return replace(row.contender, against_best=ratio, between=between, shared=len(shared), reasons=said)
 

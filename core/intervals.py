@@ -85,7 +85,12 @@ def ratio_interval(above: Floats, below: Floats) -> Interval | None:
     return interval(float(log_ratio(above, below)), half)
 
 
-def paired_ratio(above: Floats, below: Floats) -> tuple[float, Interval | None]:
+def among(choices: int) -> float:
+    """The level of each of so many intervals at which all of them hold together in 95 % (Bonferroni), so that any of them may be chosen."""
+    return 1 - (1 - LEVEL) / max(1, choices)
+
+
+def paired_ratio(above: Floats, below: Floats, level: float = LEVEL) -> tuple[float, Interval | None]:
     """How two ratios of sums over the same units compare, first / second; rows (2, units). The interval is None below 8 units.
 
     What the units have in common cancels, so this is much tighter than either ratio's own interval.
@@ -96,7 +101,7 @@ def paired_ratio(above: Floats, below: Floats) -> tuple[float, Interval | None]:
     if units < LEAST_PROMPTS:
         return exp(value), None
     left_out = leave_one_out(above, below)
-    return exp(value), interval(value, t_quantile(units - 1) * float(jackknife_error(left_out[0] - left_out[1])))
+    return exp(value), interval(value, t_quantile(units - 1, level) * float(jackknife_error(left_out[0] - left_out[1])))
 
 
 def in_quadrature(*halves: float | None) -> float | None:
