@@ -30,8 +30,9 @@ Language = Literal["python", "bash"]
 class EngineSettings:
     """One engine's settings. does: what they are, in a sentence; code: "" where the engine cannot do it.
 
-    off: how to switch drafting off. notes: what does not carry over, a sentence or two each. source: the documentation they
-    follow, read on the day `seen`. executed: whether this project's tests run the code as it stands.
+    off: how to switch drafting off, after "To switch it off,"; "" where nothing is on. notes: what does not carry over, a sentence
+    or two each. source: the documentation they follow, read on the day `seen`. executed: whether this project's tests run the code
+    as it stands.
     """
 
     engine: str
@@ -83,14 +84,14 @@ def _transformers(found: Situation) -> EngineSettings:
     )
     plain, known = isinstance(found.policy, Plain), "as measured" if found.confirmed else "as replayed, not run yet"
     does = f"{'Plain decoding' if plain else verdict.instruction(found.policy)}, {known}."
-    off = "" if plain else f"Leave out {'assistant_model' if isinstance(found.policy, Drafting) else found.lookup_names}."
+    off = "" if plain else f"leave out {'assistant_model' if isinstance(found.policy, Drafting) else found.lookup_names}"
     return EngineSettings("Transformers", does, script(service), "python", off, transformers_notes(found), TRANSFORMERS, executed=True)
 
 
 def _vllm(found: Situation) -> EngineSettings:
     target, draft, spec = found.run.spec.target, found.run.spec.draft, found.run.spec
     more = (*(("--revision", target.revision) if target.revision else ()), "--dtype", spec.dtype)
-    off = "" if isinstance(found.policy, Plain) else "Leave out --speculative-config."
+    off = "" if isinstance(found.policy, Plain) else "leave out --speculative-config"
     match found.policy:
         case Drafting():
             pinned = {"revision": draft.revision} if draft.revision else {}
@@ -110,7 +111,7 @@ def _vllm(found: Situation) -> EngineSettings:
 def _sglang(found: Situation) -> EngineSettings:
     target, draft, spec = found.run.spec.target, found.run.spec.draft, found.run.spec
     more = (*(("--revision", target.revision) if target.revision else ()), "--dtype", spec.dtype)
-    off = "" if isinstance(found.policy, Plain) else "Leave out every flag that begins with --speculative."
+    off = "" if isinstance(found.policy, Plain) else "leave out every flag that begins with --speculative"
     notes = (*carries_over(found, "SGLang"), request(found, "SGLang"))
     match found.policy:
         case Drafting():
@@ -129,7 +130,7 @@ def _sglang(found: Situation) -> EngineSettings:
 def _llama_cpp(found: Situation) -> EngineSettings:
     target, draft = found.run.spec.target, found.run.spec.draft
     own, other = (ref.path if ref.source == "gguf" else f"{role}.gguf" for ref, role in ((target, "TARGET"), (draft, "DRAFT")))
-    off = "" if isinstance(found.policy, Plain) else "Leave out -md and every flag that begins with --spec."
+    off = "" if isinstance(found.policy, Plain) else "leave out -md and every flag that begins with --spec"
     notes = (*carries_over(found, "llama.cpp"), request(found, "llama.cpp"), *_gguf_notes(found))
     match found.policy:
         case Drafting(schedule="constant", limit=limit, threshold=threshold):
@@ -172,7 +173,7 @@ def _gguf_notes(found: Situation) -> tuple[str, ...]:
 def _tgi(found: Situation) -> EngineSettings:
     target = found.run.spec.target
     retired = "It has been in maintenance mode since December 2025 and itself points to vLLM, SGLang and llama.cpp for new services."
-    off = "" if isinstance(found.policy, Plain) else "Leave out --speculate."
+    off = "" if isinstance(found.policy, Plain) else "leave out --speculate"
     match found.policy:
         case Drafting():
             does = "It has no option for a draft model: it drafts with Medusa heads or n-grams only."

@@ -21,11 +21,11 @@ def show(analysis: Analysis) -> None:
 
 
 def _one(found: EngineSettings) -> None:
-    st.markdown(f"{look.plain(found.does)} {look.plain(found.off)}")
+    off = f" To switch it off, {look.plain(found.off)}." if found.off else ""
+    st.markdown(f"{look.plain(found.does)}{off}")
     if found.code:
         long = found.code.count("\n") > 20
         st.code(found.code, language=found.language, wrap_lines=found.language == "bash", height=420 if long else "content")
-    for note in found.notes:
-        look.note(f"- {look.plain(note)}")
+    st.markdown("\n".join(f"- :small[:gray[{look.plain(note)}]]" for note in found.notes))
     tried = "Draftgauge's own tests run this script as it stands." if found.executed else "Read, not run here: try it before you rely on it."
     look.note(f"{tried} It follows [its documentation]({found.source}), seen {found.seen}.")

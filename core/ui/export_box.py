@@ -12,7 +12,7 @@ from core import export_csv, privacy
 from core.analysis import Analysis
 from core.export_json import to_json
 from core.runs import Run
-from core.ui import desk, link_box, look
+from core.ui import desk, link_box, look, report_box
 
 TEXTS = "export_texts"
 
@@ -30,6 +30,8 @@ def show(run: Run) -> None:
             _download("Per token", "csv", run, lambda: export_csv.per_token(whole, texts=texts))
         if isinstance(found, Analysis):
             _download("Per policy", "csv", run, lambda: export_csv.per_policy(found))
+    if isinstance(found, Analysis):
+        report_box.show(found, texts=texts)
     look.note("Another Draftgauge can import the whole run on its page Runs. Tables open in a spreadsheet.")
     link_box.show(run, texts=texts)
 

@@ -2,13 +2,15 @@
 
 import streamlit as st
 
+from core import verdict
 from core.analysis import Analysis, sentence_case
 from core.figures import Floats
 from core.imports import is_record
-from core.policies import Drafting, Plain, Policy, TransformersDefault, describe
+from core.policies import TransformersDefault, describe
 from core.recommend import Recommendation
-from core.runs import Generation, Run, Status
+from core.runs import Run, Status
 from core.ui import decoding_box, explore, look, numbers, parting, runs_columns
+from core.verdict import assisted, differing
 
 STATUS_ICONS: dict[Status, str] = {
     "queued": ":material/hourglass_empty:",
@@ -50,26 +52,13 @@ def _origin(run: Run) -> str:
 
 
 def sentence(advice: Recommendation) -> str:
-    """The verdict in one line, for a headline."""
-    if advice.verdict == "undecided":
-        needed = f": about {numbers.counted(advice.prompts_needed, 'more prompt')}" if advice.prompts_needed else ""
-        return f"Not decided yet{needed}"
-    speed = numbers.speed(advice.speedup)
-    if advice.verdict == "leave_off":
-        slower = round(advice.speedup, 2) < 1
-        return f"Leave drafting off: the best setting reaches {f':orange[{speed}]' if slower else f'only {speed}'}"
-    return f"{instruction(advice.policy)}: :green[{speed}]{'' if advice.confirmed else ', predicted'}"
+    """The verdict in one line, for a headline, its speedup in the colour of what it means."""
+    return verdict.sentence(advice, mark)
 
 
-def instruction(policy: Policy) -> str:
-    """What to do, said to a person."""
-    if policy == TransformersDefault():
-        return "Keep the library's default"
-    if isinstance(policy, Drafting) and policy.schedule == "constant":
-        if policy.threshold:
-            return f"Draft up to {policy.limit} tokens, stop below a confidence of {policy.threshold:g}"
-        return "Draft 1 token at a time" if policy.limit == 1 else f"Draft {policy.limit} tokens at a time"
-    return f"Use {describe(policy)}"
+def mark(text: str, tone: verdict.Tone) -> str:
+    """Teal is faster, orange slower."""
+    return f":green[{text}]" if tone == "faster" else f":orange[{text}]"
 
 
 def facts(analysis: Analysis) -> str:
@@ -87,15 +76,14 @@ def facts(analysis: Analysis) -> str:
         parts.append(f"**{value.strip()}** on these prompts;")
     traffic = numbers.interval(advice.for_traffic)
     parts.append(f"**{traffic}** for traffic like these." if traffic else "too few prompts for an interval for other traffic.")
-    parts.append(look.ORIGINS["confirmed" if advice.confirmed else "replayed"])
-    formula = analysis.formula
-    parts.append(f":small[:gray[The classical formula would have said {numbers.ratio(float(formula.max()))} at gamma {int(formula.argmax()) + 1}.]]")
+    parts.append(look.ORIGINS[verdict.origin(analysis)])
+    parts.append(f":small[:gray[{verdict.formula(analysis)}]]")
     return " ".join(parts)
 
 
 def reasons(analysis: Analysis) -> str:
     """Why this answer, beyond what the facts say: the traffic, the runner-up, what was not tried."""
-    return look.plain(" ".join(sentence_case(reason) for reason in analysis.advice.reasons[1:]).replace("+-", "±"))
+    return look.plain(verdict.reasons(analysis))
 
 
 def headline(analysis: Analysis) -> None:
@@ -111,16 +99,6 @@ def cautions(run: Run) -> None:
     if run.disturbed:
         look.note(":material/warning: Something else used the machine while this run was timed; the times are less certain than usual.")
         st.space("xxsmall")
-
-
-def assisted(run: Run) -> list[Generation]:
-    """The real runs with a draft or prompt lookup whose answer was compared with the plain one."""
-    return [g for g in run.generations if g.equal is not None and not isinstance(g.policy, Plain)]
-
-
-def differing(run: Run) -> list[Generation]:
-    """The assisted answers that are not equal to the plain ones."""
-    return [g for g in assisted(run) if not g.equal]
 
 
 def curve(analysis: Analysis, key: str, what_if: Floats | None = None) -> None:
