@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from core import privacy
 from core.errors import DraftgaugeError
 from core.ui import export_box, look, result, side_address, side_done, side_form, side_live, side_prompt
 from core.ui.desk import ALIVE, EXAMPLE, desk, load, side_example
@@ -15,19 +16,18 @@ if chosen:
     if run.spec.extent != "side_by_side":
         side_address.begin_from(chosen)
         st.rerun()
+    side_address.look_at(chosen)
     if run.status in ALIVE:
         result.pair_header(run)
         side_live.watch(run)
         st.stop()
     side_done.show(run, "Recorded example" if chosen == EXAMPLE else "")
     with st.container(horizontal=True):
-        st.button("New side by side", icon=":material/add:", on_click=side_address.forget)
-        if st.button("Change and run again", icon=":material/tune:", on_click=side_prompt.again, args=(run,)):
-            side_address.forget()
-            st.rerun()
-        if run.status == "done" and st.button("Continue", icon=":material/forum:", on_click=side_prompt.proceed, args=(run,), help=side_prompt.HELP):
-            side_address.forget()
-            st.rerun()
+        st.button("New side by side", icon=":material/add:", on_click=side_address.begin_from, args=(run.spec.reference,))
+        if privacy.has_texts(run):
+            st.button("Change and run again", icon=":material/tune:", on_click=side_form.again, args=(run,))
+        if privacy.has_texts(run) and run.status == "done":
+            st.button("Continue", icon=":material/forum:", on_click=side_form.proceed, args=(run,), help=side_prompt.HELP)
         side_done.download(run)
     if chosen != EXAMPLE:
         export_box.show(run)

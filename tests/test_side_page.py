@@ -3,6 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core import demo
 from core.analysis import Analysis
 from core.bench import Bench
 from core.palette import LIGHT
@@ -97,8 +98,6 @@ def test_the_lossy_option_is_off_until_it_is_set_and_then_said(submitted: list[R
 
 
 def test_begun_from_a_measurement_its_pair_settings_and_advice_are_taken(submitted: list[RunSpec], store: Store, monkeypatch: pytest.MonkeyPatch):
-    from core import demo
-
     measured = synthetic.run(best=3)
     spec = measured.spec.model_copy(update={"target": demo.TARGET, "draft": demo.DRAFT, "max_new_tokens": 24, "seed": 5})
     reference = synthetic.keep(store, measured.model_copy(update={"spec": spec}))
@@ -233,6 +232,35 @@ def test_continue_adds_the_answer_to_the_text_where_there_is_no_template(store: 
     button(app, "Continue").click().run()
     assert ok(app).text_area(key=side_prompt.TEXT).value == side_runs.PROMPT + "".join(side_runs.TEXT)
     assert "run" not in app.query_params
+
+
+def test_change_and_run_again_brings_back_what_was_asked(store: Store, submitted: list[RunSpec]):
+    run = side_runs.run()
+    spec = run.spec.model_copy(update={"target": demo.TARGET, "draft": demo.DRAFT, "seed": 9})
+    app = open_page("side_by_side", run=side_runs.keep(store, run.model_copy(update={"spec": spec})))
+    button(app, "Change and run again").click().run()
+    next(field for field in ok(app).number_input if field.label == "Gamma").set_value(5).run()
+    button(ok(app), "Run side by side").click().run()
+    (asked,) = submitted
+    assert (asked.prompts, asked.seed, asked.max_new_tokens) == (spec.prompts, 9, len(side_runs.TEXT))
+    assert asked.lanes[1].policy == FixedGamma(5)
+
+
+def test_an_unknown_run_is_said_to_be_unknown_and_the_page_still_opens(store: Store):
+    app = open_page("side_by_side", run="0123456789")
+    assert app.title[0].value == "There is no such run here"
+    del app.query_params["run"]
+    assert app_title(ok(app.run())) == "Watch plain and assisted side by side"
+
+
+def test_a_chosen_pair_is_not_replaced_by_the_run_last_looked_at(store: Store):
+    app = open_page("measure")
+    assert box(app, "Target").value == "demo:target"
+    app.query_params["run"] = synthetic.keep(store, synthetic.run())
+    ok(app.switch_page("pages/gamma.py").run())
+    app.query_params.clear()
+    app.switch_page("pages/side_by_side.py")
+    assert box(ok(app.run()), "Target").value == "demo:target"
 
 
 def test_continue_with_a_template_shows_the_turns_before(store: Store):

@@ -14,11 +14,8 @@ _LAST, _REFERENCE = "_side_run", "_run"
 
 
 def run_id() -> str | None:
-    """The run to show, written back to the address; None for the form."""
-    chosen = st.query_params.get(RUN) or (None if FROM in st.query_params else st.session_state.get(_LAST))
-    if chosen:
-        look_at(chosen)
-    return chosen
+    """The run to show; None for the form."""
+    return st.query_params.get(RUN) or (None if FROM in st.query_params else st.session_state.get(_LAST))
 
 
 def look_at(chosen: str) -> None:
@@ -28,16 +25,10 @@ def look_at(chosen: str) -> None:
         st.query_params.from_dict({RUN: chosen})
 
 
-def forget() -> None:
-    """Back to the form, with the measurement it began from. A callback."""
+def begin_from(chosen: str = "") -> None:
+    """Back to the form, beginning from this measurement where one is named. A callback too."""
     st.session_state.pop(_LAST, None)
-    st.query_params.pop(RUN, None)
-
-
-def begin_from(chosen: str) -> None:
-    """Begin from this measurement: its address names it as a run by mistake."""
-    forget()
-    st.query_params[FROM] = chosen
+    st.query_params.from_dict({FROM: chosen} if chosen else {})
 
 
 def reference() -> Run | None:
@@ -46,7 +37,7 @@ def reference() -> Run | None:
     if not chosen:
         return None
     try:
-        found = desk.example() if chosen == desk.EXAMPLE else desk.desk()[0].get(chosen, traces=True)
+        found = desk.example() if chosen == desk.EXAMPLE else desk.desk()[0].get(chosen)
     except DraftgaugeError:
         return None
     return found if found.spec.extent == "full" and found.status == "done" else None

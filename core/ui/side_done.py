@@ -7,7 +7,7 @@ unless it says otherwise, and "same answer" is said after comparing token by tok
 import streamlit as st
 
 from core import numbers, privacy, side
-from core.errors import DraftgaugeError, NotMeasured, StoreError
+from core.errors import DraftgaugeError, StoreError
 from core.player import lane_name, player
 from core.runs import Run
 from core.side_prediction import Prediction, predict
@@ -206,14 +206,22 @@ def _short(text: str, most: int = 80) -> str:
 
 def download(run: Run) -> None:
     """The replay as one file that plays in any browser, with texts or without; with none where texts may not leave."""
-    try:
-        whole, bare = player(run), player(run, texts=False)
-    except NotMeasured:
+    if not run.steps:
         return
     name = f"side-by-side-{run.id}"
     may_leave = privacy.has_texts(run) and not desk.settings().read_only
     with st.popover("Export the replay", icon=":material/download:"):
         look.note("One HTML file that plays in any browser, without a server and without a network.")
         if may_leave:
-            st.download_button("With texts", whole, f"{name}.html", "text/html", key="side_texts", on_click="ignore", icon=":material/article:")
-        st.download_button("Without texts", bare, f"{name}-no-texts.html", "text/html", key="side_bare", on_click="ignore", icon=":material/lock:")
+            st.download_button(
+                "With texts", lambda: player(run), f"{name}.html", "text/html", key="side_texts", on_click="ignore", icon=":material/article:"
+            )
+        st.download_button(
+            "Without texts",
+            lambda: player(run, texts=False),
+            f"{name}-no-texts.html",
+            "text/html",
+            key="side_bare",
+            on_click="ignore",
+            icon=":material/lock:",
+        )

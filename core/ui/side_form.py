@@ -9,7 +9,7 @@ from core.errors import DraftgaugeError, InvalidInput
 from core.policies import Policy
 from core.runs import ModelRef, Prompt, Run, RunSpec
 from core.side_ask import side_by_side
-from core.ui import decoding_box, look, pair_pick, side_lanes, side_prompt
+from core.ui import decoding_box, look, pair_pick, side_address, side_lanes, side_prompt
 from core.ui.desk import analysis, desk, read_only, settings
 
 TAKEN_FROM = "_side_from"
@@ -17,7 +17,7 @@ TAKEN_FROM = "_side_from"
 
 def show(reference: Run | None) -> RunSpec | None:
     """The form; what to run once its button was pressed."""
-    if reference is not None:
+    if reference is not None and (side_address.FROM in st.query_params or not st.session_state.get(pair_pick.TARGET_KEY)):
         take(reference)
     left, right = st.columns([3, 2], gap="large")
     with right:
@@ -67,13 +67,39 @@ def _resolved(text: str | None) -> ModelRef | None:
         return None
 
 
+def again(run: Run) -> None:
+    """A side-by-side run back into the form, with everything that it was asked. A callback."""
+    _take_settings(run.spec)
+    side_lanes.put(run.spec.lanes[1].policy)
+    side_prompt.take(run.spec.prompts[0])
+    _begin(run)
+
+
+def proceed(run: Run) -> None:
+    """The same with the answer added, for the next turn. A callback."""
+    again(run)
+    side_prompt.proceed(run)
+
+
+def _begin(run: Run) -> None:
+    """Open the form, with the measurement that the run began from; its settings are not taken again."""
+    st.session_state[TAKEN_FROM] = run.spec.reference
+    side_address.begin_from(run.spec.reference)
+
+
 def take(reference: Run) -> None:
     """Pair, decoding and device of a measurement into the form, once for each that is begun from."""
     if st.session_state.get(TAKEN_FROM) == reference.id:
         return
-    spec, state = reference.spec, st.session_state
-    state[TAKEN_FROM] = reference.id
-    state.pop(side_lanes.ASSISTED_KEY, None)  # so that the recommended policy is chosen again
+    st.session_state[TAKEN_FROM] = reference.id
+    st.session_state.pop(side_lanes.ASSISTED_KEY, None)  # so that the recommended policy is chosen again
+    _take_settings(reference.spec)
+    if not side_prompt.is_own():
+        side_prompt.take(_prompts(reference)[0])
+
+
+def _take_settings(spec: RunSpec) -> None:
+    state = st.session_state
     pair_pick.choose(address(spec.target), [address(spec.draft)])
     how = spec.decoding
     state["decoding"] = decoding_box.SAMPLING if how.sample else decoding_box.GREEDY
@@ -82,12 +108,12 @@ def take(reference: Run) -> None:
     for name, value in {"seed": spec.seed, "tokens": spec.max_new_tokens, "device": spec.device, "dtype": spec.dtype}.items():
         state[name] = value
     state[f"chat_template {address(spec.target)}"] = spec.chat_template
-    if spec.prompts and side_prompt.TEXT not in state:
-        side_prompt.take(spec.prompts[0])
 
 
 def _prompts(reference: Run | None) -> tuple[Prompt, ...]:
-    return reference.spec.prompts if reference else demo.prompts()
+    """The prompts that can be read of the measurement, else the bundled ones."""
+    readable = tuple(prompt for prompt in reference.spec.prompts if not prompt.withheld) if reference else ()
+    return readable or demo.prompts()
 
 
 def _recommended(reference: Run | None, target: ModelRef | None, draft: ModelRef | None) -> Policy | None:

@@ -43,6 +43,18 @@ def assisted(recommended: Policy | None, target: ModelRef | None, draft: ModelRe
     return Lane(policy=policy, ensemble_weight=weight)
 
 
+def put(policy: Policy) -> None:
+    """Put a policy into the second column's fields; for callbacks. What the fields cannot hold stays the library's default."""
+    state = st.session_state
+    if not isinstance(policy, Drafting) or policy == TransformersDefault():
+        state[ASSISTED_KEY] = DEFAULT
+        return
+    kind = FIXED if policy == FixedGamma(policy.limit) else UNSURE if policy.schedule == "constant" else MOVING
+    state[ASSISTED_KEY] = kind
+    state["side_gamma_assisted"] = policy.limit
+    state[f"side_threshold_assisted_{kind}"] = policy.threshold
+
+
 def third(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | None, *, sample: bool) -> tuple[Lane, ...] | None:
     """The optional third column: none, another policy, another draft, or prompt lookup. None while it cannot be run."""
     kinds = {"none": "No third column", "policy": "Another policy", "draft": "Another draft", "lookup": "Prompt lookup"}
@@ -88,11 +100,13 @@ def _policy(name: str, options: Sequence[str], recommended: Policy | None) -> Po
     if kind == DEFAULT:
         return TransformersDefault()
     with st.container(horizontal=True):
-        gamma = st.number_input("Gamma", 1, MOST_GAMMA, 4, key=f"side_gamma_{name}", persist_state="session", help=GAMMA_HELP)
+        st.session_state.setdefault(f"side_gamma_{name}", 4)
+        gamma = st.number_input("Gamma", 1, MOST_GAMMA, key=f"side_gamma_{name}", persist_state="session", help=GAMMA_HELP)
         if kind == FIXED:
             return FixedGamma(int(gamma))
-        key, begin = f"side_threshold_{name}_{kind}", 0.4 if kind == UNSURE else 0.0
-        threshold = st.number_input("Confidence threshold", 0.0, 1.0, begin, 0.1, key=key, persist_state="session", help=THRESHOLD_HELP)
+        key = f"side_threshold_{name}_{kind}"
+        st.session_state.setdefault(key, 0.4 if kind == UNSURE else 0.0)
+        threshold = st.number_input("Confidence threshold", 0.0, 1.0, step=0.1, key=key, persist_state="session", help=THRESHOLD_HELP)
     if kind == UNSURE:
         return Confidence(float(threshold), int(gamma))
     return Heuristic(int(gamma), persistent=False, threshold=float(threshold))

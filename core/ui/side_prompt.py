@@ -15,6 +15,7 @@ from core.side_ask import MOST_CHARACTERS, continued, problem, prompt_of
 from core.ui import desk, look
 
 TEXT, TAKEN, SAVED, HISTORY = "side_text", "side_taken", "text", "_side_history"
+_OWN = "_side_own_text"
 HIGH_PX = 150
 HELP = "Adds the answer to the conversation, for the next turn; without a chat template the text goes on from it."
 
@@ -43,8 +44,13 @@ def prompt_box(offered: Sequence[Prompt], *, chat_template: bool) -> Prompt | No
     return prompt_of(text, history, chat_template=chat_template)
 
 
+def is_own() -> bool:
+    """Whether somebody has typed or chosen the text, so that it must not be replaced by itself."""
+    return bool(st.session_state.get(_OWN)) or SAVED in st.query_params
+
+
 def proceed(run: Run) -> None:
-    """Go on from a finished run: its answer, then the next turn; for models without a template the text with its answer. A callback."""
+    """Go on from a finished run: its answer, then the next turn; for models without a template the text with its answer."""
     answer = "".join(piece for step in steps_of(run.steps, 0) for piece in step.pieces)
     if run.spec.chat_template:
         st.session_state[HISTORY] = continued(run.spec.prompts[0], answer)
@@ -52,11 +58,6 @@ def proceed(run: Run) -> None:
     else:
         st.session_state[HISTORY] = ()
         st.session_state[TEXT] = (run.spec.prompts[0].text + answer)[:MOST_CHARACTERS]
-
-
-def again(run: Run) -> None:
-    """Put a run's prompt and conversation back into the form. A callback."""
-    take(run.spec.prompts[0])
 
 
 def _take_chosen(offered: tuple[Prompt, ...]) -> None:
@@ -86,6 +87,7 @@ def _begin(offered: Sequence[Prompt]) -> None:
 
 def _save() -> None:
     """Keep the text in the store, and its id in the address."""
+    st.session_state[_OWN] = True
     saved = st.query_params.get(SAVED) or secrets.token_hex(6)
     try:
         desk.desk()[0].save_prompts(f"side-{saved}", st.session_state.get(TEXT) or "")
