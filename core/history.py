@@ -5,7 +5,6 @@ and moments in what is found. Smoke tests are in no list but that of waiting and
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar, cast
@@ -138,15 +137,8 @@ def find(connection: Connection, query: Query, *, size: int = PAGE) -> Page:
 
 def alive(connection: Connection) -> list[Entry]:
     """Waiting and running runs of every kind: what runs first, then in the order they were queued."""
-    chosen = runs.c.status.in_(("running", "queued"))
-    return [_entry(row) for row in connection.execute(_listed().where(chosen).order_by(runs.c.status.desc(), runs.c.number))]
-
-
-def chosen(connection: Connection, run_ids: Sequence[str]) -> list[Entry]:
-    """These runs in this order; those that do not exist or are deleted are left out."""
-    rows = connection.execute(_listed().where(runs.c.id.in_(run_ids), runs.c.deleted_s.is_(None)))
-    found = {row.id: _entry(row) for row in rows}
-    return [found[run_id] for run_id in run_ids if run_id in found]
+    found = _listed().where(runs.c.status.in_(("running", "queued")))
+    return [_entry(row) for row in connection.execute(found.order_by(runs.c.status.desc(), runs.c.number))]
 
 
 def choices(connection: Connection) -> Choices:

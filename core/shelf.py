@@ -38,11 +38,6 @@ class Shelf:
         with self._begin() as connection:
             return history.alive(connection)
 
-    def entries(self, run_ids: Sequence[str]) -> list[Entry]:
-        """These runs in this order, without those that do not exist or are deleted."""
-        with self._begin() as connection:
-            return history.chosen(connection, run_ids)
-
     def choices(self) -> Choices:
         """What the filters of `history` can offer."""
         with self._begin() as connection:

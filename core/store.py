@@ -59,10 +59,12 @@ class Store(Shelf):
     def get(self, run_id: str, *, traces: bool = False, results: bool = True) -> Run:
         """One run, with its traces on request; without `results` only what was asked and how it goes. Raises InvalidInput when there is none.
 
-        By its share id it comes without its texts, and with share ids in place of every id, so that nothing leads to them.
+        By its share id it comes without its texts, and with share ids in place of every id, so that nothing leads to them; a deleted run
+        is not shared any more.
         """
         with self._begin() as connection:
-            row = connection.execute(run_rows.with_spec().where((runs.c.id == run_id) | (runs.c.share_id == run_id))).one_or_none()
+            asked = (runs.c.id == run_id) | ((runs.c.share_id == run_id) & runs.c.deleted_s.is_(None))
+            row = connection.execute(run_rows.with_spec().where(asked)).one_or_none()
             if row is None:
                 raise InvalidInput(f"There is no run {run_id}.")
             measured = run_rows.measured(connection, row.id) if results else ()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from core.ui import compare_page, import_box, look, numbers, published_list, runs_actions, runs_filter, runs_live, runs_note, runs_storage, runs_table
-from core.ui.desk import desk
+from core.ui.desk import EXAMPLE, desk, read_only
 from core.ui.frame import frame, page_path
 
 frame()
@@ -48,4 +48,7 @@ if choices.total:
 import_box.show()
 published_list.show()
 runs_storage.show()
-look.next_step("Measure another pair, or the same one with other prompts.", "measure", "Measure")
+if read_only():
+    look.next_step("See what the bundled example gives at every draft length.", "gamma", "Open the example", {"run": EXAMPLE})
+else:
+    look.next_step("Measure another pair, or the same one with other prompts.", "measure", "Measure")

@@ -197,8 +197,9 @@ def test_deleting_can_be_undone_and_leaves_no_list_untouched(store: Store) -> No
     assert (found(store), store.choices().total, [run.id for run in store.recent(9)], [run.id for run in store.group("g1")]) == (
         ["c"], 1, ["c"], ["c"],
     )  # fmt: skip
-    assert (store.deleted().runs, store.entries(["a", "c"])[0].id) == (2, "c")
-    assert store.get("a").id == "a"
+    assert (store.deleted().runs, store.get("a").id) == (2, "a")
+    with pytest.raises(InvalidInput, match="no run"):
+        store.get(store.get("a").share_id)
     assert store.restore(["a", "c"]) == 1
     assert found(store) == ["c", "a"]
     assert (store.restore(), found(store)) == (1, ["c", "b", "a"])

@@ -41,7 +41,7 @@ def test_without_runs_the_page_says_what_to_do():
     app = open_page("runs")
     assert app.title[0].value == "No runs yet"
     assert "Measure another pair" in texts(app)
-    assert not app.dataframe
+    assert not [box for box in app.text_input if box.key == "find"]
 
 
 def test_the_list_shows_answers_as_they_were_kept_and_nothing_where_none_was(store: Store):

@@ -56,7 +56,8 @@ def compare(chosen: Sequence[Entry]) -> None:
 
 def _says(count: int) -> str:
     if not count:
-        return f"Tick a run to open it or to write a note; tick {FEWEST} to {MOST} to compare them."
+        note = "" if read_only() else " or to write a note"
+        return f"Tick a run to open it{note}; tick {FEWEST} to {MOST} to compare them."
     return f"{count} chosen." if count <= MOST else f"{count} chosen; at most {MOST} can be compared."
 
 

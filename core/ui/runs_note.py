@@ -41,9 +41,10 @@ def show(entry: Entry, known_tags: Sequence[str]) -> None:
             "Tags", options, key=keys.tags, accept_new_options=True, max_selections=MOST_TAGS, placeholder="Choose or write a tag, then press Enter"
         )
         st.text_area("Note", key=keys.note, max_chars=MOST_NOTE_CHARACTERS, height=100)
-        conflict = entry.edition != state[keys.edition] and (entry.tags, entry.note) != (tuple(state[keys.tags]), state[keys.note].strip())
         said = state.pop(keys.said, "")
-        if conflict:
+        if (entry.tags, entry.note) == (tuple(state[keys.tags]), state[keys.note].strip()):
+            state[keys.edition] = entry.edition  # another tab may have saved the very same
+        if entry.edition != state[keys.edition]:
             _conflict(keys, entry, said)
             return
         with st.container(horizontal=True, vertical_alignment="center"):
