@@ -1,5 +1,6 @@
 """The demo pair side by side in Chromium: what is streamed, counted and timed on the page is what was recorded, and the library's own."""
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -75,6 +76,7 @@ def test_what_the_page_shows_is_what_was_recorded_and_nothing_of_the_stream_is_l
     check_against_the_record(player, run)
     check_speed(page, run)
     check_library(run)
+    check_export(page, run)
     check_widths(page, player)
 
 
@@ -112,6 +114,18 @@ def check_library(run: Run) -> None:
     timed = run_policy(pair, encode_prompts(pair, run.spec)[0], run.spec.lanes[1].policy, run.spec.max_new_tokens)
     assert timed.rounds == tuple(len(step.tokens) for step in run.steps if step.lane == 1)
     assert timed.tokens.tolist() == side.tokens_of(run, 0) == side.tokens_of(run, 1)
+
+
+def check_export(page: Page, run: Run) -> None:
+    """The replay leaves as one file, without any text unless asked for."""
+    page.get_by_role("button", name="Export the replay").click()
+    for label, texts in (("With texts", True), ("Without texts", False)):
+        with page.expect_download() as got:
+            page.get_by_role("button", name=label).click()
+        document = got.value.path().read_text()
+        assert document.startswith("<!doctype html>")
+        assert (json.dumps(run.spec.prompts[0].text)[1:60] in document) == texts
+    page.keyboard.press("Escape")
 
 
 def check_widths(page: Page, player: FrameLocator) -> None:
