@@ -124,7 +124,7 @@ class _SideBySide:
         """The lane's answer, what each round drafted, and the call's share of its core. Never repeated: it is watched."""
         lane, drafted = self._spec.lanes[index], list[int]()
         quiet = Quiet(pair.device, self._sink.disturbed, patience_s=0.0)
-        with _spent(pair, known) as spent, Stream(self._sink, index, pair.tokenizer) as stream:
+        with _spent(pair, known) as spent, Stream(self._sink.steps, index, pair.tokenizer) as stream:
 
             def tell(heard: Heard) -> None:
                 drafted.append(len(heard.drafted))

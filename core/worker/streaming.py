@@ -6,13 +6,13 @@ written when the call ends, however it ends.
 
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from transformers import PreTrainedTokenizerBase
 
 from core.record import Step
-from core.sink import Sink
 from core.worker.listening import Heard
 from core.worker.pieces import Pieces
 
@@ -20,10 +20,10 @@ EVERY_S = 0.1
 
 
 class Stream:
-    """One lane's steps on their way to `sink`, while its `with` block lasts."""
+    """One lane's steps on their way to `write`, which a thread calls, while its `with` block lasts."""
 
-    def __init__(self, sink: Sink, lane: int, tokenizer: PreTrainedTokenizerBase) -> None:
-        self._sink = sink
+    def __init__(self, write: Callable[[Sequence[Step]], None], lane: int, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._store = write
         self._lane = lane
         self._pieces = Pieces(tokenizer)
         self._heard: deque[Heard] = deque()
@@ -68,14 +68,14 @@ class Stream:
         while self._heard:
             self._held.append(self._step(self._heard.popleft()))
         if self._held and not self._pieces.rest():
-            self._sink.steps(self._held)
+            self._store(self._held)
             self._held = []
 
     def _write_rest(self) -> None:
         if self._held:
             *before, last = self._held
             pieces = (*last.pieces[:-1], last.pieces[-1] + self._pieces.rest())
-            self._sink.steps([*before, last.model_copy(update={"pieces": pieces})])
+            self._store([*before, last.model_copy(update={"pieces": pieces})])
 
     def _step(self, heard: Heard) -> Step:
         *accepted, own = heard.tokens
