@@ -299,3 +299,11 @@ def test_streamed_text_is_escaped_and_rejected_drafts_come_on_demand():
     assert 'class="rejected"' not in tokens.streamed(answer)
     assert tokens.streamed(answer, rejected=True).count('class="rejected"') == sum(bool(step.rejected) for step in steps_of(run.steps, 1))
     assert tokens.ruler(LIGHT, tokens.of_written(answer)).count("<div title=") == 37
+
+
+def test_a_shared_link_shows_the_race_without_its_texts(store: Store):
+    run_id = side_runs.keep(store, side_runs.run())
+    app = open_page("side_by_side", run=store.get(run_id).share_id)
+    assert app_title(app) == "Same answer, :green[1.71x the speed of plain]"
+    assert side_runs.PROMPT not in html(app) + texts(app) + str([shown.value for shown in app.code])
+    assert "Continue" not in [shown.label for shown in app.button]
