@@ -24,6 +24,8 @@ PREFILL_TOKENS = {"cpu": 12.0, "cuda": 500.0, "mps": 100.0}
 """Prompt tokens that a pass reads in the time of a single step."""
 PASS_ROUND_STEPS, LEAST_ROUNDS, PASSES_S = 34.0, 6, 3.0
 """One round over all widths in single steps; rounds at least; and seconds that are filled up with further ones."""
+FURTHER_ROUNDS = 10
+"""Rounds over a further draft's widths alone, each beside two steps of the target."""
 CALIBRATION = (3, 24, 8.0)
 """Prompts, tokens of each call, and calls of a block in plain ones: five plain, four assisted at about 1.35x."""
 LOAD_S, LOAD_BYTES_S = 2.0, 0.7e9
@@ -78,9 +80,12 @@ def guessed_speed(device: str, dtype: Dtype, target: tuple[float, int], draft: t
     return Speed(step_s(*target), step_s(*draft), (target[0] + draft[0]) * BYTES[dtype], "guess")
 
 
-def estimate_time(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed, *, known_answers: int = 0, loaded: bool = False) -> TimeEstimate:
+def estimate_time(
+    spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed, *, known_answers: int = 0, loaded: bool = False, further: bool = False
+) -> TimeEstimate:
     """Seconds per stage. prompt_tokens: of each prompt; known_answers: how many the worker has kept; loaded: the pair is warm.
 
+    further: not the first draft of its group, so that the target's passes and the calibration are known, unless the first was disturbed.
     Answers are taken to use up the budget, so that the estimate errs on the long side.
     """
     kind, prompts, tokens = _kind(spec.device), len(prompt_tokens), spec.max_new_tokens
@@ -91,6 +96,9 @@ def estimate_time(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed, *, 
     read = (reading + prompts * tokens * steps_per_token) * (2 if spec.decoding.sample else 1)
     rolled_out = 0.0 if spec.decoding.sample else prompts * ceil(0.3 * tokens / BATCH) * 20 * BATCH_STEP[kind] / 2
     passes_s = max(PASSES_S, LEAST_ROUNDS * PASS_ROUND_STEPS * speed.target_s)
+    if further:
+        rolled_out /= 2  # only as far as thresholds need it
+        passes_s = (2 * FURTHER_ROUNDS + reading / max(1, prompts)) * speed.target_s + 4 * FURTHER_ROUNDS * speed.draft_s
     blocks, length, calls = CALIBRATION
     prefill = reading / max(1, prompts)
     block_s = calls * (min(tokens, length) + prefill) * speed.target_s
@@ -100,8 +108,8 @@ def estimate_time(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed, *, 
             "load": 0.0 if loaded else LOAD_S + speed.load_bytes / LOAD_BYTES_S,
             "plain": written * speed.target_s,
             "draft": (read * (speed.target_s if spec.decoding.sample else speed.draft_s)) + rolled_out * speed.draft_s,
-            "timing": passes_s + 2 * reading * speed.draft_s,
-            "calibrating": min(blocks, prompts) * block_s,
+            "timing": passes_s + (1 if further else 2) * reading * speed.draft_s,
+            "calibrating": 0.0 if further else min(blocks, prompts) * block_s,
             "confirming": (min(spec.confirm_s, 6 * 2.5 * plain_s) if spec.confirm_s else 0.0) + passes_s,
         },
         speed.origin,

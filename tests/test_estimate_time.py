@@ -32,6 +32,17 @@ def test_what_is_known_already_costs_nothing():
     assert 0 < half.stages["plain"] < estimate_time(spec(), [130] * 24, SPEED).stages["plain"]
 
 
+def test_a_further_draft_pays_for_its_own_reading_and_passes_alone():
+    first = estimate_time(spec(confirm_s=0), [130] * 24, SPEED, known_answers=24, loaded=True)
+    further = estimate_time(spec(confirm_s=0), [130] * 24, SPEED, known_answers=24, loaded=True, further=True)
+    assert further.stages["calibrating"] == 0.0
+    reading_s = 24 * 130 / 12 * 0.001
+    assert further.stages["timing"] == pytest.approx((20 + 130 / 12) * 0.010 + 40 * 0.001 + reading_s)
+    assert further.stages["confirming"] < first.stages["confirming"] / 5
+    assert further.stages["draft"] < first.stages["draft"]
+    assert further.total_s < first.total_s / 3
+
+
 def test_without_confirmation_only_the_second_cache_length_is_left_and_sampling_reads_with_both_models():
     assert estimate_time(spec(confirm_s=0), [130] * 24, SPEED).stages["confirming"] == pytest.approx(3.0)
     assert estimate_time(spec(confirm_s=9), [130] * 24, SPEED).stages["confirming"] == pytest.approx(12.0)

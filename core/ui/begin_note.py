@@ -20,7 +20,7 @@ NEWEST = 50
 
 def show(specs: Sequence[RunSpec], kept_answers: int = 0) -> None:
     """One quiet line beside the button. kept_answers: of how many prompts the worker has the answers already, if it still runs."""
-    several = "One run per draft, one after the other; the target answers once. " if len(specs) > 1 else ""
+    several = "One run per draft, one after the other; the target answers and is timed once. " if len(specs) > 1 else ""
     speeds = [_speed(spec) for spec in specs]
     if not all(speeds):
         look.note(f"{several}How long it takes is not known before the models' sizes are.")
@@ -29,7 +29,7 @@ def show(specs: Sequence[RunSpec], kept_answers: int = 0) -> None:
     for at, (spec, speed) in enumerate(zip(specs, speeds, strict=True)):
         if speed:
             kept = len(spec.prompts) if at else kept_answers
-            found = estimate_time(spec, _prompt_tokens(spec), speed, known_answers=kept)
+            found = estimate_time(spec, _prompt_tokens(spec), speed, known_answers=kept, further=at > 0)
             total_s += found.total_s
             confirming_s += found.stages["confirming"]
     measured = all(speed and speed.origin == "measured" for speed in speeds)
