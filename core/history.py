@@ -142,20 +142,20 @@ def alive(connection: Connection) -> list[Entry]:
 
 
 def choices(connection: Connection) -> Choices:
-    """What occurs among the runs that `find` could find."""
-    listed = _asked(Query())
+    """What occurs among the runs that `find` could find; one pass over all of them, which is faster than four distinct ones."""
+    rows = connection.execute(select(runs.c.target, runs.c.draft, runs.c.device_name, runs.c.tags).where(_asked(Query()))).all()
+    tags = {tag for several in {row.tags for row in rows} for tag in json.loads(several)}
+    return Choices(
+        targets=_alphabetical({row.target for row in rows}),
+        drafts=_alphabetical({row.draft for row in rows}),
+        devices=_alphabetical({row.device_name for row in rows}),
+        tags=_alphabetical(tags),
+        total=len(rows),
+    )
 
-    def distinct(column: ColumnElement[str]) -> tuple[str, ...]:
-        return tuple(sorted(connection.execute(select(column).where(listed).distinct()).scalars(), key=_alphabetical))
 
-    tags = {tag for tags in json.loads(f"[{','.join(distinct(runs.c.tags))}]") for tag in tags}
-    total = connection.execute(select(func.count()).select_from(runs).where(listed)).scalar_one()
-    names = distinct(runs.c.target), distinct(runs.c.draft), distinct(runs.c.device_name)
-    return Choices(*names, tuple(sorted(tags, key=_alphabetical)), total)
-
-
-def _alphabetical(name: str) -> tuple[str, str]:
-    return name.casefold(), name
+def _alphabetical(names: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(names, key=lambda name: (name.casefold(), name)))
 
 
 def _asked(query: Query) -> ColumnElement[bool]:
