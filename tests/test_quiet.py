@@ -61,7 +61,22 @@ def test_repeating_stops_when_patience_is_used_up():
     quiet = Quiet(torch.device("cpu"), lambda: None, patience_s=0.03)
     for _ in range(3):
         quiet(lambda: calls.append(time.sleep(0.02)))
-    assert len(calls) == 4
+    assert len(calls) == 5
+
+
+def test_a_call_that_stood_still_for_longer_than_the_patience_is_repeated(monkeypatch):
+    monkeypatch.setattr(timing, "QUIET_SHARE", 0.1)
+    monkeypatch.setattr(timing, "FEW_SWITCHES", 10_000)
+    calls = []
+    quiet = Quiet(torch.device("cpu"), lambda: pytest.fail("its repetition was quiet"), patience_s=0.2)
+
+    def stalls_once():
+        calls.append(compute(0.05) if calls else time.sleep(0.5))
+        return len(calls)
+
+    returned, share = quiet(stalls_once)
+    assert returned == 2
+    assert share >= 0.1
 
 
 def test_an_accelerator_is_not_judged_by_the_waiting_cpu():

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from core.decoding import Decoding
 from core.policies import Plain
 from core.trace import LONGEST_TAIL, PromptTrace, Tails
 from core.worker import reading, tracing
+from core.worker.batch import Written
 from core.worker.generate import run_policy
 from core.worker.models import Pair
-from core.worker.tracing import pieces, trace
+from core.worker.tracing import pieces, trace, traces
 from tests.models import TEXTS
 from tests.pairs import small_pair
 
@@ -83,12 +85,77 @@ def test_a_tail_ends_with_the_drafts_own_end_of_text(pair, prompt, recorded):
 
 
 def test_long_texts_are_read_in_parts_with_the_same_result(pair, prompt, recorded, monkeypatch):
-    monkeypatch.setattr(reading, "_CHUNK_TOKENS", 3)
+    monkeypatch.setattr(reading, "_HELD_CELLS", 3 * 384)
     monkeypatch.setattr(tracing, "_ROWS", 2)
     again = trace(pair, prompt, recorded.answer, BUDGET)
     assert again.draft_choice.tolist() == recorded.draft_choice.tolist()
     np.testing.assert_allclose(again.confidence, recorded.confidence, atol=1e-5)
     np.testing.assert_allclose(tails_of(again).confidence, tails_of(recorded).confidence, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def several(pair):
+    """Prompts of unlike lengths with their answers, two of which end early; the last one is far longer than the first."""
+    texts = [*TEXTS, TEXTS[1] * 4]
+    prompts = [pair.tokenizer(text, return_tensors="pt")["input_ids"] for text in texts]
+    answers = [run_policy(pair, prompt, Plain(), budget).tokens for prompt, budget in zip(prompts, (20, 7, 20, 13, 20), strict=True)]
+    return prompts, [Written(answer, None, 1.0, 0.5, 1) for answer in answers]
+
+
+def assert_alike(one: PromptTrace, other: PromptTrace) -> None:
+    for name in ("prompt_tokens", "pieces", "ended", "budget"):
+        assert getattr(one, name) == getattr(other, name)
+    for name in ("answer", "accept", "draft_choice", "draft_eos"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()
+    np.testing.assert_allclose(one.confidence, other.confidence, atol=1e-5)
+    mine, theirs = tails_of(one), tails_of(other)
+    assert (mine.position.tolist(), mine.eos_at.tolist()) == (theirs.position.tolist(), theirs.eos_at.tolist())
+    np.testing.assert_allclose(mine.confidence, theirs.confidence, atol=1e-5)
+
+
+@pytest.mark.parametrize("decoding", [Decoding(), Decoding(repetition_penalty=1.3)], ids=["greedy", "penalty"])
+def test_texts_read_together_are_as_if_read_alone(pair, several, decoding, monkeypatch):
+    prompts, written = several
+    monkeypatch.setattr(reading, "_HELD_CELLS", 5 * 5 * 384)
+    found = dict(traces(pair, prompts, written, BUDGET, decoding, least=0.1))
+    monkeypatch.undo()
+    assert list(found) == list(range(5))
+    for at, (prompt, answer) in enumerate(zip(prompts, written, strict=True)):
+        assert_alike(found[at], trace(pair, prompt, answer.tokens, BUDGET, decoding, least=0.1))
+
+
+def test_sampled_texts_read_together_are_as_if_read_alone(pair, several):
+    prompts, decoding = several[0], Decoding(sample=True, temperature=0.8, top_k=40, repetition_penalty=1.2)
+    calls = [run_policy(pair, prompt, Plain(), BUDGET - 3 * at, decoding, seed=at, keep=True) for at, prompt in enumerate(prompts)]
+    written = [Written(call.tokens, call.p, 1.0, 0.5, 1) for call in calls]
+    for at, one in traces(pair, prompts, written, BUDGET, decoding):
+        alone = trace(pair, prompts[at], calls[at].tokens, BUDGET, decoding, p=calls[at].p)
+        assert one.draft_choice.tolist() == alone.draft_choice.tolist()
+        assert one.sampled is not None
+        assert alone.sampled is not None
+        np.testing.assert_allclose(one.accept, alone.accept, atol=1e-5)
+        np.testing.assert_allclose(one.sampled.overlap, alone.sampled.overlap, atol=1e-5)
+        for threshold, stop in alone.sampled.stop_rejected.items():
+            np.testing.assert_allclose(one.sampled.stop_rejected[threshold], stop, atol=1e-4)
+
+
+def test_texts_that_do_not_fit_together_are_read_in_halves(pair, several, monkeypatch):
+    prompts, written = several
+    whole = dict(traces(pair, prompts, written, BUDGET, Decoding()))
+    real, sizes = tracing._together, []
+
+    def small_memory(pair, used, told, *rest):
+        sizes.append(len(told))
+        if len(told) > 1:
+            raise torch.OutOfMemoryError("no")
+        return real(pair, used, told, *rest)
+
+    monkeypatch.setattr(tracing, "_together", small_memory)
+    found = dict(traces(pair, prompts, written, BUDGET, Decoding()))
+    assert max(sizes) > 1
+    assert sizes.count(1) == len(prompts)
+    for at, one in whole.items():
+        assert_alike(found[at], one)
 
 
 def test_a_draft_that_is_always_right_has_no_tails(pair, prompt):

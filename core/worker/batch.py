@@ -8,8 +8,9 @@ Source of the decoding: the library's own `generate` (transformers 5.24). Times 
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +22,8 @@ from core.errors import DeviceError
 from core.worker.generate import RoundClock, kept_arguments
 from core.worker.models import Pair
 from core.worker.processors import Keeper
+
+Result = TypeVar("Result")
 
 MOST_ROWS = 16
 MOST_TOKENS = 65_536
@@ -44,25 +47,44 @@ def write(pair: Pair, prompts: Sequence[torch.Tensor], max_new_tokens: int, deco
 
     Raises DeviceError when not even one prompt fits, and ModelError when the target's scores are not numbers.
     """
-    order = sorted(range(len(prompts)), key=lambda at: prompts[at].shape[1])
-    longest = max((prompt.shape[1] for prompt in prompts), default=0) + max_new_tokens
-    rows, done = max(1, min(MOST_ROWS, MOST_TOKENS // max(1, longest))), 0
+    lengths = [prompt.shape[1] for prompt in prompts]
+    order = sorted(range(len(prompts)), key=lambda at: lengths[at])
+
+    def together(chosen: Sequence[int]) -> list[Written]:
+        return _write(pair, [prompts[at] for at in chosen], max_new_tokens, decoding, seed + 1_000_003 * chosen[0])
+
+    yield from in_batches(order, rows_at_most(max(lengths, default=0) + max_new_tokens), together, lengths, pair.device)
+
+
+def rows_at_most(longest: int) -> int:
+    """Rows of a batch of texts of up to `longest` tokens."""
+    return max(1, min(MOST_ROWS, MOST_TOKENS // max(1, longest)))
+
+
+def in_batches(
+    order: Sequence[int], rows: int, work: Callable[[Sequence[int]], Sequence[Result]], lengths: Sequence[int], device: torch.device
+) -> Iterator[tuple[int, Result]]:
+    """The results of `work` for `order`, with their places, up to `rows` at once; where memory does not suffice, half as many from then on.
+
+    Raises DeviceError, naming the prompt's length, when not even one fits.
+    """
+    done = 0
     while done < len(order):
         chosen = order[done : done + rows]
-        found = _attempt(pair, [prompts[at] for at in chosen], max_new_tokens, decoding, seed + 1_000_003 * chosen[0])
+        found = _attempt(work, chosen)
         if found is None:
             if len(chosen) == 1:
-                raise DeviceError(f"Not even one prompt of {prompts[chosen[0]].shape[1]:,} tokens fits into the memory of {pair.device}.")
+                raise DeviceError(f"Not even one prompt of {lengths[chosen[0]]:,} tokens fits into the memory of {device}.")
             rows = len(chosen) // 2
             continue
         yield from zip(chosen, found, strict=True)
         done += len(chosen)
 
 
-def _attempt(pair: Pair, prompts: Sequence[torch.Tensor], max_new_tokens: int, decoding: Decoding, seed: int) -> list[Written] | None:
-    """The answers, or None when memory did not suffice; it is given back outside the except block, whose traceback holds it."""
+def _attempt(work: Callable[[Sequence[int]], Sequence[Result]], chosen: Sequence[int]) -> Sequence[Result] | None:
+    """The results, or None when memory did not suffice; it is given back outside the except block, whose traceback holds it."""
     try:
-        return _write(pair, prompts, max_new_tokens, decoding, seed)
+        return work(chosen)
     except RuntimeError as error:
         if not out_of_memory(error):
             raise

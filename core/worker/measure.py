@@ -6,7 +6,9 @@ ones; confirm the best settings by really running them (`core.worker.confirm`); 
 second cache length. All with the run's own decoding. What plain decoding costs comes from single calls alone, never from a batch.
 The same spec gives the same answers, traces and rounds; only times differ, and with them what is confirmed. The seed picks
 the calibration's prompts, which setting runs first, and what is drawn under sampling. Times in seconds.
-Not covered: several drafts in one run (runs of one group share their answers), requests batched together.
+A further draft of a group (`core.worker.first`) reads the kept answers and has its passes timed; the target's passes, the plain calls
+and the loop's overhead are the first draft's, and marked so in the record.
+Not covered: several drafts in one run, requests batched together.
 """
 
 import time
@@ -27,6 +29,7 @@ from core.worker.batch import Written, out_of_memory
 from core.worker.calls import Calls
 from core.worker.confirm import confirm
 from core.worker.environment import device_named, environment
+from core.worker.first import First
 from core.worker.generate import run_policy
 from core.worker.inputs import cache_lengths, encode_prompts, spread, text_of
 from core.worker.memory import peak_bytes, peaks_of
@@ -37,14 +40,15 @@ from core.worker.recorder import Recorder
 from core.worker.rival import fastest_plain
 from core.worker.side_by_side import side_by_side
 from core.worker.smoke import shortened, smoke
-from core.worker.timing import WIDEST, Quiet, pass_times, prefill_seconds
-from core.worker.tracing import trace
+from core.worker.timing import PREFILLS, WIDEST, Quiet, pass_times, prefill_seconds
+from core.worker.tracing import traces
 
 CALIBRATION_GAMMAS = (1, 4, 12)
 CALIBRATION_PROMPTS = 3
 CALIBRATION_TOKENS = 24
 LIGHT = 0.1
 """A draft up to this share of the target's parameters is followed to the end of each tail; a heavier one while a threshold is offered."""
+FURTHER_PREFILLS = 1
 CALIBRATION_S = 15.0
 """No further prompt is begun after this time."""
 DOING: dict[Stage, str] = {
@@ -58,6 +62,7 @@ DOING: dict[Stage, str] = {
 
 _garage = Garage()
 _answers = Answers()
+_first = First()
 
 
 def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
@@ -106,6 +111,7 @@ class _Measurement:
         self._pair = _garage.get(spec, sink.stage)
         self._quiet = Quiet(self._pair.device, sink.disturbed)
         self._prompts = encode_prompts(self._pair, spec)
+        self._known = _first.of(spec, _garage.target)
 
     def run(self) -> None:
         """All stages in order."""
@@ -125,10 +131,12 @@ class _Measurement:
         calls = Calls(self._pair, self._spec, self._prompts, [t.answer for t in traces], self._sink, known.plain)
         budgets = [len(t.answer) if t.ended == "stop" else t.budget for t in traces]
         self._calibrate(calls, budgets)
+        _first.keep(self._sink.run(), _garage.target)
         confirm(calls, self._spec, self._sink, budgets)
         for difference in differences(self._pair, self._spec, self._prompts, [t.answer for t in traces], calls.parted):
             self._sink.difference(difference)
         self._passes(other)
+        _first.keep(self._sink.run(), _garage.target)
         self._sink.environment(known.model_copy(update={"peak_bytes": peak_bytes(self._pair.device)}))
 
     def smoke(self) -> None:
@@ -139,7 +147,12 @@ class _Measurement:
     def _warm_up(self, begun: Environment) -> Environment:
         """First calls are slow (allocations, kernel choice) and belong to nobody's result; they tell what memory and plain decoding are like."""
         prompt, budget = self._prompts[0], min(8, self._spec.max_new_tokens)
-        peaks = peaks_of(self._pair, lambda policy: run_policy(self._pair, prompt, policy, budget, self._spec.decoding))
+        first = self._known
+        peaks = peaks_of(
+            self._pair, lambda policy: run_policy(self._pair, prompt, policy, budget, self._spec.decoding), first.target_peak_bytes if first else None
+        )
+        if first:
+            return begun.model_copy(update=peaks | {"plain": first.plain, "carried": first.carried})
         return begun.model_copy(update=peaks | {"plain": fastest_plain(self._pair, prompt, self._spec)})
 
     def _answer(self) -> list[Written]:
@@ -152,27 +165,38 @@ class _Measurement:
         return [found[index] for index in range(len(self._prompts))]
 
     def _read(self, written: list[Written]) -> list[PromptTrace]:
-        traces: list[PromptTrace] = []
-        heavy = self._pair.draft.num_parameters() > LIGHT * self._pair.target.num_parameters()
-        for index, (prompt, answer) in enumerate(zip(self._prompts, written, strict=True)):
-            self._sink.stage("draft", index, len(self._prompts))
-            how = {"p": answer.p, "stop": self._spec.stop, "least": THRESHOLDS[1] if heavy else 0.0}
-            traces.append(trace(self._pair, prompt, answer.tokens, self._spec.max_new_tokens, self._spec.decoding, **how))
-            self._sink.trace(index, traces[-1])
-        return traces
+        """A heavy draft, and a further one, is followed after a wrong token only as far as the thresholds offered need it."""
+        found: dict[int, PromptTrace] = {}
+        heavy = self._known is not None or self._pair.draft.num_parameters() > LIGHT * self._pair.target.num_parameters()
+        how = {"stop": self._spec.stop, "least": THRESHOLDS[1] if heavy else 0.0, "known": self._known.traces if self._known else ()}
+        self._sink.stage("draft", 0, len(self._prompts))
+        for index, trace in traces(self._pair, self._prompts, written, self._spec.max_new_tokens, self._spec.decoding, **how):
+            found[index] = trace
+            self._sink.trace(index, trace)
+            self._sink.stage("draft", len(found), len(self._prompts))
+        return [found[index] for index in range(len(self._prompts))]
 
     def _time_passes(self, cache_tokens: int) -> None:
         self._sink.stage("timing", 0, 2)
         self._passes(cache_tokens)
         self._sink.stage("timing", 1, 2)
-        self._sink.draft_prefill(tuple(prefill_seconds(self._pair.draft, prompt, self._quiet) for prompt in self._prompts))
+        most = FURTHER_PREFILLS if self._known else PREFILLS
+        self._sink.draft_prefill(tuple(prefill_seconds(self._pair.draft, prompt, self._quiet, most) for prompt in self._prompts))
 
     def _passes(self, cache_tokens: int) -> None:
         text = text_of(self._prompts, cache_tokens + WIDEST)
-        self._sink.passes(pass_times(self._pair, lists(self._pair, self._spec.decoding), text, cache_tokens, self._quiet))
+        known = self._known.passes.get(cache_tokens) if self._known else None
+        self._sink.passes(pass_times(self._pair, lists(self._pair, self._spec.decoding), text, cache_tokens, self._quiet, known))
 
     def _calibrate(self, calls: Calls, budgets: list[int]) -> None:
-        """Each gamma, and the library's default for what a threshold costs, between two plain runs. Where this takes long two prompts do."""
+        """Each gamma, and the library's default for what a threshold costs, between two plain runs. Where this takes long two prompts do.
+
+        A further draft has the first one's plain calls, and what came of the others (`Environment.carried`).
+        """
+        if self._known:
+            for call in self._known.calls:
+                self._sink.generation(call.model_copy(update={"reused": True}))
+            return
         chosen = spread([prompt.label for prompt in self._spec.prompts], CALIBRATION_PROMPTS, self._spec.seed)
         policies: list[Policy] = [Plain()]
         for policy in (*map(FixedGamma, CALIBRATION_GAMMAS), TransformersDefault()):

@@ -7,6 +7,7 @@ vocabulary is kept. Probabilities in fp32. A pass over the whole text may round 
 was drawn: p is then taken to be the least in the nucleus, and counted.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from core.predict import THRESHOLDS
 from core.trace import Sampled
 from core.worker.models import Pair
 from core.worker.processors import Lists, check_numbers
-from core.worker.reading import scores_of
+from core.worker.reading import Texts, scores_of
 
 
 @dataclass(frozen=True)
@@ -43,26 +44,25 @@ class _Part:
     stop: torch.Tensor
 
 
-def compare(pair: Pair, lists: Lists, text: torch.Tensor, prompt_tokens: int, kept: NDArray[np.float32] | None) -> Compared:
-    """Both models over the answer of `text` (1, P + N). kept: (N,) p as it was while writing, or None to compute it again.
+def compare(pair: Pair, lists: Lists, texts: Texts, kept: Sequence[NDArray[np.float32] | None]) -> list[Compared]:
+    """Both models over the answers of `texts`. kept: (N,) p of each as it was while writing, or None to compute it again.
 
     Raises ModelError when a model's scores are not numbers.
     """
-    answer, done = text[0, prompt_tokens:], 0
-    written = None if kept is None else torch.from_numpy(kept).to(text.device)
-    eos = torch.tensor(pair.eos_ids, dtype=torch.long, device=text.device)
-    parts: list[_Part] = []
-    both = (
-        scores_of(model, processors, text, prompt_tokens, DynamicCache())
-        for model, processors in ((pair.target, lists.target), (pair.draft, lists.draft))
-    )
-    for p_scores, q_scores in zip(*both, strict=True):
-        rows = slice(done, done + len(p_scores))
-        done = rows.stop
-        parts.append(_part(p_scores.softmax(-1), q_scores.softmax(-1), answer[rows], None if written is None else written[rows], eos))
-        check_numbers(parts[-1].p_again, pair.target, "target")
-        check_numbers(parts[-1].q, pair.draft, "draft")
-    return _joined(parts, answer)
+    device = texts.ids.device
+    written = [None if p is None else torch.from_numpy(p).to(device) for p in kept]
+    eos = torch.tensor(pair.eos_ids, dtype=torch.long, device=device)
+    parts: list[list[_Part]] = [[] for _ in kept]
+    done = [0] * len(kept)
+    both = (scores_of(model, processors, texts, DynamicCache()) for model, processors in ((pair.target, lists.target), (pair.draft, lists.draft)))
+    for (at, p_scores), (_, q_scores) in zip(*both, strict=True):
+        rows, p = slice(done[at], done[at] + len(p_scores)), written[at]
+        done[at] = rows.stop
+        found = _part(p_scores.softmax(-1), q_scores.softmax(-1), texts.answer(at)[rows], None if p is None else p[rows], eos)
+        check_numbers(found.p_again, pair.target, "target")
+        check_numbers(found.q, pair.draft, "draft")
+        parts[at].append(found)
+    return [_joined(own, texts.answer(at)) for at, own in enumerate(parts)]
 
 
 def _part(p: torch.Tensor, q: torch.Tensor, token: torch.Tensor, kept: torch.Tensor | None, eos: torch.Tensor) -> _Part:

@@ -39,18 +39,19 @@ SWITCHES_PER_S, FEW_SWITCHES = 100.0, 5
 """How often the core may be taken from a block: so many times a second, and a few in a short one. Measured on two cores, Linux 6.18:
 20 a second (median) to 80 in calm moments (share above 0.995); 500 beside a process that wakes every 2 ms, which the share, 0.967, lets pass."""
 _REPEATS = 2
-_LEAST_ROUNDS, _MOST_ROUNDS = 5, 15
+_LEAST_ROUNDS, _MOST_ROUNDS, _DRAFT_ROUNDS = 5, 15, 9
 _SECONDS_PER_LENGTH = 3.0
-_PREFILLS, _PREFILL_S = 3, 0.1
+PREFILLS, _PREFILL_S = 3, 0.1
 """Passes over one prompt at most, and the time after which no further one is begun."""
 
 
 class Load(NamedTuple):
-    """What a timed block of `wall_s` had of its core: CPU time / wall time, and how often the core was taken from it."""
+    """What a timed block of `wall_s` had of its core: CPU time / wall time, how often the core was taken from it, and its CPU time."""
 
     share: float
     switches: int
     wall_s: float
+    busy_s: float = 0.0
 
     @property
     def quiet(self) -> bool:
@@ -59,7 +60,10 @@ class Load(NamedTuple):
 
 
 class Quiet:
-    """Runs timed blocks; repeats a disturbed one up to twice while `patience_s` lasts, then calls `on_disturbed`."""
+    """Runs timed blocks; repeats a disturbed one up to twice while `patience_s` lasts, then calls `on_disturbed`.
+
+    Patience is what repetitions may take in all. A call that stood still for a minute is repeated too: it would take its CPU time.
+    """
 
     def __init__(self, device: torch.device, on_disturbed: Callable[[], None], patience_s: float = 15.0) -> None:
         self._judges = device.type == "cpu"
@@ -69,13 +73,11 @@ class Quiet:
     def __call__(self, block: Callable[[], Result]) -> tuple[Result, float]:
         """What `block` returned in its quietest attempt, and that attempt's share of CPU time in wall time."""
         best, load = self._attempt(block)
-        spent_s = load.wall_s
         for _ in range(_REPEATS):
-            if load.quiet or self._patience_s < spent_s:
+            if load.quiet or self._patience_s < load.busy_s:
                 break
-            self._patience_s -= spent_s
             again, again_load = self._attempt(block)
-            spent_s = again_load.wall_s
+            self._patience_s -= again_load.wall_s
             if (again_load.quiet, again_load.share) > (load.quiet, load.share):
                 best, load = again, again_load
         if not load.quiet:
@@ -88,7 +90,7 @@ class Quiet:
         result = block()
         wall_s, busy_s = time.perf_counter() - wall, time.thread_time() - busy
         switches = involuntary_switches() - switches
-        return result, Load(min(1.0, busy_s / wall_s), switches, wall_s) if self._judges else Load(1.0, 0, wall_s)
+        return result, Load(min(1.0, busy_s / wall_s), switches, wall_s, busy_s) if self._judges else Load(1.0, 0, wall_s)
 
 
 def involuntary_switches() -> int:
@@ -136,10 +138,11 @@ class Stepper:
 
 
 @torch.no_grad()
-def pass_times(pair: Pair, used: Lists, text: torch.Tensor, cache_tokens: int, quiet: Quiet) -> PassTimes:
+def pass_times(pair: Pair, used: Lists, text: torch.Tensor, cache_tokens: int, quiet: Quiet, known: PassTimes | None = None) -> PassTimes:
     """Time all widths after `cache_tokens` tokens of `text` (1, at least cache_tokens + 21); about three seconds at 10 ms per pass.
 
-    used: the processors of the run's decoding, whose work counts as the pass's.
+    used: the processors of the run's decoding, whose work counts as the pass's. known: the target's widths were timed at this length
+    already, with another draft; only the draft's are, turn by turn beside a step of the target.
     """
     target = Stepper(pair.target, text, cache_tokens, used.target, every=True)
     draft = Stepper(pair.draft, text, cache_tokens, used.draft, every=False)
@@ -156,36 +159,41 @@ def pass_times(pair: Pair, used: Lists, text: torch.Tensor, cache_tokens: int, q
         return one_s, draft.seconds(width)
 
     def one_round() -> list[Beside]:
-        return [beside(width) for width in TARGET_WIDTHS] + [drafted(width) for width in DRAFT_WIDTHS]
+        return [beside(width) for width in (() if known else TARGET_WIDTHS)] + [drafted(width) for width in DRAFT_WIDTHS]
 
     with pair.target._optimize_model_for_decode(), pair.draft._optimize_model_for_decode():  # pyright: ignore[reportCallIssue]
-        one_round()
-        began = time.perf_counter()
-        first, _ = quiet(one_round)
-        rounds = [first]
-        spent_s = time.perf_counter() - began
-        wanted = min(_MOST_ROUNDS, max(_LEAST_ROUNDS, math.floor(_SECONDS_PER_LENGTH / spent_s)))
-        rounds += [quiet(one_round)[0] for _ in range(wanted - 1)]
+        rounds = _rounds(one_round, quiet, most=_DRAFT_ROUNDS if known else _MOST_ROUNDS)
     beside_target, beside_draft = rounds_by_width(rounds)
     return PassTimes(
         cache_tokens=cache_tokens,
-        target={width: sample([s for _, s in pairs]) for width, pairs in beside_target.items()},
+        target=known.target if known else {width: sample([s for _, s in pairs]) for width, pairs in beside_target.items()},
         draft={width: sample([s for _, s in pairs]) for width, pairs in beside_draft.items()},
-        target_one_s={width: statistics.median(s for s, _ in pairs) for width, pairs in beside_target.items()},
+        target_one_s=known.target_one_s if known else {width: statistics.median(s for s, _ in pairs) for width, pairs in beside_target.items()},
         target_one_beside_draft_s={width: statistics.median(s for s, _ in pairs) for width, pairs in beside_draft.items()},
+        reused=known is not None,
     )
 
 
+def _rounds(one_round: Callable[[], list[Beside]], quiet: Quiet, most: int) -> list[list[Beside]]:
+    """A round to warm up, then as many as fit into the time, at least five and at most `most`."""
+    one_round()
+    began = time.perf_counter()
+    first, _ = quiet(one_round)
+    spent_s = time.perf_counter() - began
+    wanted = min(most, max(_LEAST_ROUNDS, math.floor(_SECONDS_PER_LENGTH / spent_s)))
+    return [first, *(quiet(one_round)[0] for _ in range(wanted - 1))]
+
+
 def rounds_by_width(rounds: list[list[Beside]]) -> tuple[dict[int, list[Beside]], dict[int, list[Beside]]]:
-    """The same timings by the target's widths and by the draft's."""
+    """The same timings by the target's widths, none where only the draft's were timed, and by the draft's."""
     columns = [list(column) for column in zip(*rounds, strict=True)]
-    split = len(TARGET_WIDTHS)
-    return dict(zip(TARGET_WIDTHS, columns[:split], strict=True)), dict(zip(DRAFT_WIDTHS, columns[split:], strict=True))
+    split = len(columns) - len(DRAFT_WIDTHS)
+    return dict(zip(TARGET_WIDTHS[:split], columns[:split], strict=True)), dict(zip(DRAFT_WIDTHS, columns[split:], strict=True))
 
 
 @torch.no_grad()
-def prefill_seconds(model: PreTrainedModel, prompt: torch.Tensor, quiet: Quiet) -> float:
-    """Median of passes over the whole prompt (1, P) with an empty cache, which is the draft's first pass in the library; long ones run once."""
+def prefill_seconds(model: PreTrainedModel, prompt: torch.Tensor, quiet: Quiet, most: int = PREFILLS) -> float:
+    """Median of `most` passes over the whole prompt (1, P) with an empty cache, the draft's first pass in the library; long ones run once."""
 
     def once() -> float:
         synchronise(model.device)
@@ -195,7 +203,7 @@ def prefill_seconds(model: PreTrainedModel, prompt: torch.Tensor, quiet: Quiet) 
         return time.perf_counter() - began
 
     times = [quiet(once)[0]]
-    while len(times) < _PREFILLS and sum(times) < _PREFILL_S:
+    while len(times) < most and sum(times) < _PREFILL_S:
         times.append(quiet(once)[0])
     return statistics.median(times)
 
