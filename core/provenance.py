@@ -54,9 +54,19 @@ def _where(run: Run, where: Environment) -> Rows:
     peaks = [("target alone", where.target_peak_bytes), ("draft alone", where.draft_peak_bytes), ("whole run", where.peak_bytes)]
     known = [f"{name} {numbers.file_size(count)}" for name, count in peaks if count is not None]
     if known:
-        since = "; the whole worker since it started" if run.spec.device == "cpu" else ""
-        rows.append(("Peak memory", f"{', '.join(known)}{since}"))
+        rows.append(("Peak memory", f"{', '.join(known)}{_peaks_are(run, where)}"))
+    if where.carried is not None:
+        said = f"passes and plain calls kept from {where.carried.draft}, the first draft of this group"
+        rows.append(("The target's timings", f"{said}; this draft's passes were timed beside a step of the target"))
     return rows
+
+
+def _peaks_are(run: Run, where: Environment) -> str:
+    """What a CPU's figures count; on an accelerator the device itself says."""
+    if run.spec.device != "cpu":
+        return ""
+    alone = "; alone: weights, and by how much resident memory grew in a call of eight tokens" if where.target_peak_bytes is not None else ""
+    return f"{alone}; whole run: the worker since it started"
 
 
 def _weights(count: int | None) -> str:
@@ -81,11 +91,15 @@ def _texts(run: Run) -> Rows:
 def fit(costs: LoopCosts) -> list[tuple[str, str, str, str]]:
     """What c and h are made of, as what, value, unit, known by: d1 + e = c, and the loop's round + d2 - d1 = h."""
     error = "not known" if costs.calibration_error is None else f"{costs.calibration_error:.1%}"
-    return [
+    own = not costs.carried_from
+    fitted = "fitted to calibration runs" if own else f"from the first draft of this group, {costs.carried_from}"
+    rows = [
         ("d1, the draft's pass over one token", f"{costs.draft_next:.4f}", "plain steps", "timed alone"),
         ("d2, the draft's first pass of a round, two tokens wide", f"{costs.draft_first:.4f}", "plain steps", "timed alone"),
-        ("e, the loop per drafted token; c = d1 + e", f"{costs.token_overhead:.4f}", "plain steps", "fitted to calibration runs"),
-        ("the loop per round; h = this + d2 - d1", f"{costs.round_overhead:.4f}", "plain steps", "fitted to calibration runs"),
-        ("calibration error, one standard deviation", error, "of a run's time", "one gamma left out"),
-        ("calibration runs with other rounds than the replay", str(costs.mismatched), "runs", "counted with their own rounds"),
+        ("e, the loop per drafted token; c = d1 + e", f"{costs.token_overhead:.4f}", "plain steps", fitted),
+        ("the loop per round; h = this + d2 - d1", f"{costs.round_overhead:.4f}", "plain steps", fitted),
+        ("calibration error, one standard deviation", error, "of a run's time", "one gamma left out" if own else f"that of {costs.carried_from}"),
     ]
+    if own:
+        rows.append(("calibration runs with other rounds than the replay", str(costs.mismatched), "runs", "counted with their own rounds"))
+    return rows

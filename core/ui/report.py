@@ -40,7 +40,7 @@ def six_figures(analysis: Analysis) -> None:
     gamma = advice.policy.limit if isinstance(advice.policy, Drafting) and not analysis.level else analysis.best_fixed
     verify, step_s = float(costs.verify_up_to(gamma)[gamma]), costs.plain_step_s
     passes, loop = f"draft pass d1 {numbers.cost(costs.draft_next)}", f"loop e {numbers.cost(costs.token_overhead)}"
-    fitted = "Fitted to short real runs."
+    fitted = f"From the first draft of this group, {costs.carried_from}." if costs.carried_from else "Fitted to short real runs."
     positions = numbers.counted(alpha.tokens, "answer position")
 
     def price(label: str, value: float, meaning: str) -> look.Fact:
