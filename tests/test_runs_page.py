@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -44,6 +45,12 @@ def test_without_runs_the_page_says_what_to_do():
     assert not [box for box in app.text_input if box.key == "find"]
 
 
+def test_the_page_opens_by_itself(store: Store):
+    """A cold link runs the page without the router; so does this."""
+    store.insert(short("a"))
+    assert listed(ok(AppTest.from_file("../pages/runs.py", default_timeout=30).run())) == ["a"]
+
+
 def test_the_list_shows_answers_as_they_were_kept_and_nothing_where_none_was(store: Store):
     store.insert(short("old"))
     store.insert(short("gone", status="cancelled", created=datetime(2025, 1, 3, tzinfo=UTC)))
@@ -52,7 +59,7 @@ def test_the_list_shows_answers_as_they_were_kept_and_nothing_where_none_was(sto
     store.insert(short("engine", draft=HOSTILE, imported=Imported(source="vllm", alpha=0.6), created=datetime(2025, 1, 6, tzinfo=UTC)))
     side = side_runs.run("side")
     store.insert(side.model_copy(update={"created": datetime(2025, 1, 7, tzinfo=UTC)}))
-    table = open_page("runs").dataframe[0].value
+    table: Any = open_page("runs").dataframe[0].value  # the stubs know no cell
     assert list(table["Id"]) == ["side", "engine", "guess", "good", "gone", "old"]
     assert list(table["Answer"]) == ["Side by side", "From vLLM", "Use: fixed gamma 4, predicted", "Use: fixed gamma 4", "Cancelled", ""]
     assert table["Draft"][1] == HOSTILE
@@ -139,11 +146,12 @@ def test_a_note_is_saved_and_a_second_tab_loses_nothing(store: Store):
 
 
 def test_runs_under_way_stand_on_top_and_can_be_cancelled(store: Store, spec: RunSpec, cold_bench: Bench):
-    first, second = (store.add(spec.model_copy(update={"device": "cuda:7"})) for _ in range(2))
+    first, second = (store.add(spec.model_copy(update={"device": "cuda:7", "extent": extent})) for extent in ("smoke", "full"))
     store.claim(first, "here", 1)
     store.progress(first, Progress(stage="confirming", done=1, total=4, fraction=0.6))
     app = open_page("runs")
     assert app.subheader[0].value == "2 runs under way"
+    assert [link.proto.label for link in app.get("page_link")][:2] == ["**target** with **draft**, eight tokens", "**target** with **draft**"]
     app.button(key=f"cancel_{second}").click().run()
     assert store.status(second) == "cancelled"
     assert listed(ok(app)) == [second]

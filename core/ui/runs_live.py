@@ -9,11 +9,14 @@ import streamlit as st
 
 from core.errors import DraftgaugeError
 from core.history import Entry
-from core.runs import TIMED
+from core.runs import TIMED, Extent
 from core.ui import live, look, numbers
 from core.ui.desk import desk, read_only
 from core.ui.frame import page_path
 from core.ui.runs_actions import page_of
+
+ALSO: dict[Extent, str] = {"smoke": ", eight tokens", "side_by_side": ", side by side"}
+"""What a run is when it is no measurement."""
 
 
 def show() -> None:
@@ -44,7 +47,7 @@ def _watch(ids: Sequence[str]) -> None:
 def _line(entry: Entry, place: int) -> None:
     names, doing, button = st.columns([3, 6, 1], vertical_alignment="center", gap="small")
     with names:
-        label = f"**{look.plain(entry.target)}** with **{look.plain(entry.draft)}**"
+        label = f"**{look.plain(entry.target)}** with **{look.plain(entry.draft)}**{ALSO.get(entry.extent, '')}"
         st.page_link(page_path(page_of(entry)), label=label, query_params={"run": entry.id})
     with doing:
         st.progress(min(1.0, entry.progress.fraction), _doing(entry, place))
