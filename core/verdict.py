@@ -45,7 +45,7 @@ def instruction(policy: Policy) -> str:
 
 
 def facts(analysis: Analysis) -> tuple[str, ...]:
-    """Whose the number is when it is not in the headline, and both intervals; plain text, each without an end."""
+    """Whose the number is when it is not in the headline, and both intervals; plain text, parts of one sentence without its end."""
     advice = analysis.advice
     these, traffic = numbers.interval(advice.on_these_prompts), numbers.interval(advice.for_traffic)
     if advice.verdict != "use":
@@ -53,7 +53,8 @@ def facts(analysis: Analysis) -> tuple[str, ...]:
         these = f"{so_far}{describe(advice.policy)} gives {numbers.ratio(advice.speedup)} {these}".strip()
     found = (f"{these} on these prompts" if these else "", f"{traffic} for traffic like these" if traffic else "")
     none = "" if traffic else "too few prompts for an interval for other traffic"
-    return tuple(sentence_case(fact) for fact in (*found, none) if fact)
+    first, *rest = (fact for fact in (*found, none) if fact)
+    return (sentence_case(first), *rest)
 
 
 def formula(analysis: Analysis) -> str:

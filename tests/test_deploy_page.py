@@ -14,7 +14,7 @@ def test_every_engine_has_its_settings():
     script = next(code.value for code in app.code if "AutoModelForCausalLM" in code.value)
     assert "draft.generation_config.num_assistant_tokens = 20" in script
     assert "draft.generation_config.assistant_confidence_threshold = 0.4" in script
-    assert "Draftgauge's own tests run this script as it stands" in texts(app)
+    assert "Draftgauge's tests run such scripts on the demo pair as they stand" in texts(app)
     assert "To switch it off, leave out assistant" in texts(app)
     app = open_page("measure", run="example", engine_to_deploy="vLLM")
     assert any(code.value.startswith("vllm serve /models/big_model --dtype float32 --speculative-config") for code in app.code)

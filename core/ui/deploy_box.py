@@ -27,5 +27,6 @@ def _one(found: EngineSettings) -> None:
         long = found.code.count("\n") > 20
         st.code(found.code, language=found.language, wrap_lines=found.language == "bash", height=420 if long else "content")
     st.markdown("\n".join(f"- :small[:gray[{look.plain(note)}]]" for note in found.notes))
-    tried = "Draftgauge's own tests run this script as it stands." if found.executed else "Read, not run here: try it before you rely on it."
-    look.note(f"{tried} It follows [its documentation]({found.source}), seen {found.seen}.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        look.note("Draftgauge's tests run such scripts on the demo pair as they stand." if found.executed else "Read, not run here: try it before you rely on it.")
+        st.page_link(found.source, label=f"Documentation, seen {found.seen}", icon=":material/open_in_new:")
