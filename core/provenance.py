@@ -98,7 +98,7 @@ def fit(costs: LoopCosts) -> list[tuple[str, str, str, str]]:
         ("d2, the draft's first pass of a round, two tokens wide", f"{costs.draft_first:.4f}", "plain steps", "timed alone"),
         ("e, the loop per drafted token; c = d1 + e", f"{costs.token_overhead:.4f}", "plain steps", fitted),
         ("the loop per round; h = this + d2 - d1", f"{costs.round_overhead:.4f}", "plain steps", fitted),
-        ("calibration error, one standard deviation", error, "of a run's time", "one gamma left out" if own else f"that of {costs.carried_from}"),
+        ("calibration error, one standard deviation", error, "of a run's time", "one gamma left out" if own else f"{fitted}, and taking it over"),
     ]
     if own:
         rows.append(("calibration runs with other rounds than the replay", str(costs.mismatched), "runs", "counted with their own rounds"))

@@ -117,7 +117,7 @@ class Carried(Record):
     """What a further draft of a group has from the group's first draft, because it hardly depends on the draft: the loop around the passes.
 
     draft: whose calibration it was. round_overhead, token_overhead, check_overhead: h, e and the comparison with a threshold in plain
-    steps of that run; calibration_error: as there. All as in `core.timing.LoopCosts`.
+    steps of that run; calibration_error: as there, and that of taking them over. All as in `core.timing.LoopCosts`.
     """
 
     draft: str

@@ -1,17 +1,22 @@
 """A further draft of a group: what it takes over from the first one, what is timed for it, and that its record says so."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from core.policies import FixedGamma, Plain
 from core.predict import predict
+from core.provenance import fit
 from core.runs import ModelRef
 from core.settings import Settings
 from core.timing import LoopCosts
 from core.worker import measure as measuring
 from core.worker import timing
 from core.worker.answers import Answers
-from core.worker.first import First
+from core.worker.first import CARRIED_ERROR, First
 from core.worker.measure import measure
+from core.worker.places import Place
 from core.worker.recorder import Recorder
 from tests.models import spec_of, write_pair
 from tests.test_measure import Kept
@@ -75,10 +80,12 @@ def test_the_loop_costs_what_it_cost_with_the_first_draft(runs):
     first, further, _, _ = runs
     own, carried = LoopCosts.from_run(first), LoopCosts.from_run(further)
     assert (own.carried_from, carried.carried_from) == ("", "draft")
-    for name in ("plain_step_s", "round_overhead", "token_overhead", "check_overhead", "calibration_error"):
+    for name in ("plain_step_s", "round_overhead", "token_overhead", "check_overhead"):
         assert getattr(carried, name) == pytest.approx(getattr(own, name)), name
     assert carried.verify == pytest.approx(own.verify)
-    assert predict(further, [FixedGamma(3)])["speedup"][0] > 0
+    assert carried.calibration_error == pytest.approx(np.hypot(own.calibration_error or 0.0, CARRIED_ERROR))
+    assert predict(further, [FixedGamma(3)])["speedup"].iloc[0] > 0
+    assert {known for *_, known in fit(carried)} >= {"from the first draft of this group, draft"}
     assert further.environment.target_peak_bytes == first.environment.target_peak_bytes
 
 
@@ -102,7 +109,7 @@ def test_the_same_draft_again_and_another_group_are_measured_in_full(runs):
 
 def test_nothing_is_kept_of_a_disturbed_run_or_without_a_group(runs, specs):
     first, further = runs[0], specs[1]
-    place = object()
+    place, changed = Place(Path("/target"), changed_ns=1), Place(Path("/target"), changed_ns=2)
     kept = First()
     kept.keep(first.model_copy(update={"disturbed": True}), place)
     assert kept.of(further, place) is None
@@ -113,4 +120,4 @@ def test_nothing_is_kept_of_a_disturbed_run_or_without_a_group(runs, specs):
     assert kept.of(further.model_copy(update={"confirm_s": 9.0}), place) is not None
     for other in ({"seed": 1}, {"max_new_tokens": 5}, {"dtype": "bfloat16"}, {"target": ModelRef(source="folder", name="x", path="/x")}):
         assert kept.of(further.model_copy(update=other), place) is None
-    assert kept.of(further, object()) is None
+    assert kept.of(further, changed) is None

@@ -128,7 +128,10 @@ def test_the_card_says_how_it_was_measured(store: Store):
     assert card["Stop strings"] == r"'\n\n': 0 of 12 answers cut there for the replay; real runs write on"
     assert card["Plain decoding, the rival"] == "static cache, compiled, the fastest that the library offers here"
     assert card["Answers written"] == "12 in batches of up to 4, 3 of them reused from an earlier run"
-    assert card["Peak memory"] == "target alone 900.0 MB, whole run 1.50 GB; the whole worker since it started"
+    assert card["Peak memory"] == (
+        "target alone 900.0 MB, whole run 1.50 GB; alone: weights, and by how much resident memory grew in a call of eight tokens; "
+        "whole run: the worker since it started"
+    )
     assert card["Target size"] == "13.7M parameters, 32 layers, 54.8 MB of weights"
     assert "Plain is the fastest that the library offers here: static cache, compiled." in texts(app)
 
