@@ -28,5 +28,6 @@ def _one(found: EngineSettings) -> None:
         st.code(found.code, language=found.language, wrap_lines=found.language == "bash", height=420 if long else "content")
     st.markdown("\n".join(f"- :small[:gray[{look.plain(note)}]]" for note in found.notes))
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        look.note("Draftgauge's tests run such scripts on the demo pair as they stand." if found.executed else "Read, not run here: try it before you rely on it.")
+        tried = "Draftgauge's tests run such scripts on the demo pair as they stand."
+        look.note(tried if found.executed else "Read, not run here: try it before you rely on it.")
         st.page_link(found.source, label=f"Documentation, seen {found.seen}", icon=":material/open_in_new:")
