@@ -15,6 +15,12 @@ from tests.hub_server import HubServer, hub_server
 from tests.supplies import model_folder
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a file stay in one process, for the fixtures they share; those with a browser too, so that only one is busy at a time."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("browser" if item.path.parent.name == "browser" else item.path.stem))
+
+
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Everything below one temporary folder, device locks too."""
