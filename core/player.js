@@ -9,7 +9,7 @@ const state = { clock: end, speed: 1, playing: false, from: 0, since: 0, drawn: 
 
 // Totals of a lane after each number of steps, from none to all.
 function running(lane) {
-  const totals = [{ at: 0, tokens: 0, drafted: 0, accepted: 0, draft: 0, verify: 0 }];
+  const totals = [{ at: 0, tokens: 0, drafted: 0, accepted: 0, ended: 0, draft: 0, verify: 0 }];
   for (const each of lane.steps) {
     const before = totals[totals.length - 1];
     totals.push({
@@ -17,6 +17,7 @@ function running(lane) {
       tokens: before.tokens + each.writers.length,
       drafted: before.drafted + each.drafted,
       accepted: before.accepted + each.accepted,
+      ended: before.ended + (each.drafted > each.accepted),
       draft: before.draft + each.draft,
       verify: before.verify + each.verify,
     });
@@ -77,7 +78,15 @@ function figure(lane, key, value, text) {
 function countWords(lane, total) {
   if (lane.kind === "plain") return `${counted(lane.written, lane.word)}, one token each`;
   const per = lane.written ? (total.tokens / lane.written).toFixed(2) : "0";
-  return `${counted(lane.written, lane.word)}, ${per} tokens per round; ${total.accepted} of ${counted(total.drafted, "proposed token")} accepted`;
+  return `${counted(lane.written, lane.word)}, ${per} tokens per round; ${proposedWords(total)}`;
+}
+
+// An examined token is an accepted one, or the first wrong one of a round; what stands behind that was never looked at.
+function proposedWords(total) {
+  if (!total.drafted) return "nothing proposed";
+  const examined = total.accepted + total.ended;
+  const rates = [`acceptance ${(total.accepted / examined).toFixed(2)}`, `utilisation ${(total.accepted / total.drafted).toFixed(2)}`];
+  return `${counted(total.drafted, "token")} proposed, ${examined} examined, ${total.accepted} accepted: ${rates.join(", ")}`;
 }
 
 function shareWords(total, seconds) {

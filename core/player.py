@@ -24,6 +24,7 @@ from core.runs import Lane, Run
 from core.token_style import LABELS, VARIABLES, rules, variables
 
 Theme = Literal["light", "dark", "auto"]
+Placed = Literal["file", "page", "below a form"]
 Json = dict[str, object]
 
 FOLDER = Path(__file__).parent
@@ -50,12 +51,15 @@ OUTCOMES: dict[side.Equality, str] = {
 }
 """What became of the text, as a headline begins."""
 
+FRAMES: dict[Placed, str] = {"file": "whole", "page": "bare", "below a form": "bare lesser"}
+"""Classes of the document's body."""
 
-def player(run: Run, *, texts: bool = True, theme: Theme = "auto", bare: bool = False) -> str:
+
+def player(run: Run, *, texts: bool = True, theme: Theme = "auto", placed: Placed = "file") -> str:
     """The replay of a side-by-side run, in its finished state; columns that were stopped early end where they were stopped.
 
     texts: False leaves prompt, answers and rejected drafts out, so that they are not in the document at all. theme: auto follows the
-    reader's. bare: without heading and margins, for a page that has them. Raises NotMeasured where nothing was written.
+    reader's. placed: a page has its own heading and margins, and a form above it the primary button. Raises NotMeasured where nothing was written.
     """
     if not run.steps:
         raise NotMeasured("This run has written no tokens yet, so there is nothing to replay; wait for its first answer, or run it again.")
@@ -64,7 +68,7 @@ def player(run: Run, *, texts: bool = True, theme: Theme = "auto", bare: bool = 
         policy=_policy(style),
         title=html.escape(f"{run.spec.target.name} with {run.spec.draft.name}, side by side"),
         style=style,
-        frame="bare" if bare else "whole",
+        frame=FRAMES[placed],
         data=escaped(_content(run, texts and has_texts(run))),
         script=SCRIPT,
     )

@@ -64,10 +64,14 @@ class LaneFigures:
         return self.tokens / self.rounds if self.rounds else None
 
     @property
+    def examined(self) -> int:
+        """Accepted tokens and the first wrong one of each round; what stands behind a wrong one is never looked at."""
+        return self.accepted + self.ended_wrong
+
+    @property
     def acceptance(self) -> float | None:
-        """Accepted / (accepted + rounds that ended in a rejection): alpha_examined; None when nothing was examined."""
-        examined = self.accepted + self.ended_wrong
-        return self.accepted / examined if examined else None
+        """Accepted / examined: alpha_examined; None when nothing was examined."""
+        return self.accepted / self.examined if self.examined else None
 
     @property
     def utilisation(self) -> float | None:
@@ -193,6 +197,14 @@ def comparison(run: Run, lane: int) -> Comparison:
 def tokens_of(run: Run, lane: int) -> list[int]:
     """The token ids of one column."""
     return [token for step in steps_of(run.steps, lane) for token in step.tokens]
+
+
+def answer_of(run: Run) -> str:
+    """The plain answer as the next turn should read it: without the token that ends it, which only a call that kept to its budget lacks."""
+    pieces = [piece for step in steps_of(run.steps, 0) for piece in step.pieces]
+    call = call_of(run, 0)
+    ended = call is not None and call.tokens < call.budget
+    return "".join(pieces[:-1] if ended else pieces)
 
 
 def first_difference(ours: Sequence[int], theirs: Sequence[int]) -> int | None:

@@ -39,7 +39,7 @@ class Prediction:
     @property
     def same_rounds(self) -> bool:
         """Whether the replay gave as many rounds as were run."""
-        return abs(self.rounds - self.measured_rounds) < 0.5 / max(1, self.measured_rounds)
+        return round(self.rounds, 2) == self.measured_rounds
 
     @property
     def sentence(self) -> str:

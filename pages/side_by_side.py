@@ -38,7 +38,8 @@ if chosen:
     st.stop()
 
 look.headline("Watch plain and assisted side by side", "One prompt, the same answer, and every token coloured by who wrote it.")
-asked = side_form.show(side_address.reference())
+reference = side_address.reference()
+asked = side_form.show(reference)
 if asked:
     try:
         side_address.look_at(bench.submit(asked))
@@ -47,4 +48,7 @@ if asked:
         st.error(look.plain(str(error)), icon=":material/error:")
 st.space("small")
 side_done.example()
-look.next_step("Measure a pair first, to have its recommended setting and a prediction here.", "measure", "Measure")
+if reference:
+    look.next_step("Look again at what this pair was measured to gain.", "gamma", "Choose gamma", {"run": reference.id})
+else:
+    look.next_step("Measure a pair first, to have its recommended setting and a prediction here.", "measure", "Measure")

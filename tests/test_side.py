@@ -53,6 +53,7 @@ def test_figures_of_a_column_are_sums_over_its_steps():
     accepted, rejections = sum(step.accepted for step in steps), sum(step.drafted > step.accepted for step in steps)
     assert (found.tokens, found.rounds, found.accepted, found.ended_wrong) == (len(TEXT), len(steps), accepted, rejections)
     assert found.tokens == found.accepted + found.rounds
+    assert found.examined == accepted + rejections
     assert found.acceptance == pytest.approx(accepted / (accepted + rejections))
     assert found.utilisation == pytest.approx(accepted / sum(step.drafted for step in steps))
     assert found.tokens_per_s == pytest.approx(len(TEXT) / run.generations[0].total_s)
@@ -117,6 +118,14 @@ def test_chance_loss_and_an_early_end_are_never_called_equal():
 @pytest.mark.parametrize(("ours", "theirs", "at"), [([1, 2], [1, 2], None), ([1, 2], [1, 3], 1), ([1, 2], [1], 1), ([], [], None), ([], [5], 0)])
 def test_a_shorter_text_differs_where_it_ends(ours: list[int], theirs: list[int], at: int | None):
     assert side.first_difference(ours, theirs) == at
+
+
+def test_the_next_turn_reads_the_answer_without_the_token_that_ends_it():
+    run = side_runs.run()
+    assert side.answer_of(run) == "".join(TEXT), "no budget is recorded, so nothing is known to have ended it"
+    for budget, kept in ((len(TEXT), TEXT), (len(TEXT) + 1, TEXT[:-1])):
+        asked = tuple(call.model_copy(update={"budget": budget}) for call in run.generations)
+        assert side.answer_of(run.model_copy(update={"generations": asked})) == "".join(kept)
 
 
 def test_the_prediction_replays_this_prompt_with_the_reference_prices():

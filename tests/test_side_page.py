@@ -1,5 +1,7 @@
 """The page "Side by side" in every state, through the router, over a real store and a real bench with trivial jobs."""
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -9,7 +11,7 @@ from core.bench import Bench
 from core.palette import LIGHT
 from core.policies import FixedGamma, PromptLookup, TransformersDefault
 from core.runs import Run, RunSpec
-from core.side import steps_of, written
+from core.side import figures, steps_of, written
 from core.store import Store
 from core.ui import desk, side_done, side_prompt, tokens
 from tests import jobs, side_runs, synthetic
@@ -135,8 +137,12 @@ def test_a_running_column_shows_its_exact_text_and_every_writer(store: Store):
     for writer in ("draft", "target", "bonus"):
         assert shown.count(f'<span class="{writer}" ') == sum(token.writer == writer for token in answer)
     assert "&lt;" in shown
-    assert "25 rounds" in shown
+    own = figures(steps_of(run.steps, 1))
+    counts = f"{own.drafted} tokens proposed, {own.examined} examined, {own.accepted} accepted"
+    assert f"25 rounds, {own.tokens_per_round:.2f} tokens per round; {counts}: acceptance {own.acceptance:.2f}, utilisation" in shown
     assert "still writing" in shown
+    draft, verify, rest = map(int, re.findall(r"(\d+) %", shown))
+    assert draft + verify + rest == 100
 
 
 def test_moving_a_switch_and_changing_pages_loses_nothing_of_the_stream(store: Store):
@@ -173,7 +179,7 @@ def test_a_finished_run_says_same_answer_with_speed_rounds_prediction_and_origin
     app = open_page("side_by_side", run=side_runs.keep(store, side_runs.run(reference=reference)))
     assert app.title[0].value == "Same answer, :green[1.71x the speed of plain]"
     shown = texts(app)
-    assert "96 tokens in 37 rounds, acceptance 0.73, **1.66x** end to end" in shown
+    assert "96 tokens in 37 rounds, acceptance 0.73, **1.71x** in decoding, **1.66x** end to end" in shown
     assert "Predicted for this prompt: **1.71x**" in shown
     assert "outputs equal" in shown
     assert "the rounds are the same, 37;" in shown.replace("\\", "")

@@ -54,17 +54,25 @@ def _pace(found: LaneFigures, assisted: bool, state: str) -> str:
     per_round = found.tokens_per_round or 0.0
     counted = numbers.counted(found.rounds, "round" if assisted else "step")
     said = f"{counted}, {per_round:.2f} {'tokens' if assisted else 'token'} per {'round' if assisted else 'step'}"
-    if assisted and found.acceptance is not None:
-        said += f", acceptance {found.acceptance:.2f}"
+    if assisted:
+        said += f"; {_proposed(found)}"
     return f"{said}; still writing" if state == "writing" else said
+
+
+def _proposed(found: LaneFigures) -> str:
+    """In the words of the player (player.js)."""
+    if found.acceptance is None or found.utilisation is None:
+        return "nothing proposed"
+    counts = f"{numbers.counted(found.drafted, 'token')} proposed, {found.examined:,} examined, {found.accepted:,} accepted"
+    return f"{counts}: acceptance {found.acceptance:.2f}, utilisation {found.utilisation:.2f}"
 
 
 def _shares(found: LaneFigures, assisted: bool) -> str:
     """The split of time where passes were timed; a line of its own all the same, so that nothing moves when it comes."""
     if not assisted or found.shares is None or not found.verify_s:
         return "\u00a0"
-    draft, verify, rest = found.shares
-    return f"draft {draft:.0%}, verify {verify:.0%}, rest {rest:.0%} of the time"
+    draft, verify = (round(100 * share) for share in found.shares[:2])
+    return f"draft {draft} %, verify {verify} %, rest {100 - draft - verify} % of the time"
 
 
 def _style(palette: Palette) -> str:

@@ -8,10 +8,10 @@ import streamlit as st
 
 from core import numbers, privacy, side
 from core.errors import DraftgaugeError, StoreError
-from core.player import lane_name, player
+from core.player import OUTCOMES, Placed, lane_name, player
 from core.runs import Run
 from core.side_prediction import Prediction, predict
-from core.ui import desk, look, provenance, result, side_tables
+from core.ui import desk, look, provenance, result, side_prompt, side_tables
 from core.ui.frame import page_path
 
 SAMPLED = (
@@ -40,7 +40,7 @@ def show(run: Run, note: str = "") -> None:
     _prompt(run)
     if not run.steps:
         return
-    st.iframe(_player(run), alt="Replay of both columns on one clock")
+    st.iframe(_player(run, "page"), alt="Replay of all columns on one clock")
     side_tables.folded(run)
     provenance.provenance(run)
 
@@ -54,12 +54,12 @@ def example() -> None:
         return
     st.subheader(f"A recorded example: {title(run)}", anchor=False)
     st.markdown(facts(run))
-    st.iframe(_player(run), alt="Replay of the recorded example")
+    st.iframe(_player(run, "below a form"), alt="Replay of the recorded example")
     st.page_link(page_path("side_by_side"), label="Open the example", icon=":material/open_in_full:", query_params={"run": desk.EXAMPLE})
 
 
-def _player(run: Run) -> str:
-    return player(run, theme="dark" if st.context.theme.type == "dark" else "light", bare=True)
+def _player(run: Run, placed: Placed) -> str:
+    return player(run, theme="dark" if st.context.theme.type == "dark" else "light", placed=placed)
 
 
 def headline(run: Run) -> None:
@@ -70,22 +70,13 @@ def headline(run: Run) -> None:
 def title(run: Run) -> str:
     """What became of the text, and how fast: never "same" where it was not compared."""
     found, speed = side.comparison(run, 1), side.speedup(run, 1)
-    words: dict[side.Equality, str] = {
-        "equal": "Same answer",
-        "near tie": "Same answer up to a near tie",
-        "real difference": "Not the same answer",
-        "unexplained": "Not the same answer",
-        "sampled": "Two answers drawn at random",
-        "lossy": "Another answer, as this setting allows",
-        "unfinished": "Stopped early",
-    }
     if found.equality == "unfinished" or speed is None:
-        return words[found.equality]
+        return OUTCOMES[found.equality]
     said, shown = numbers.speed(speed), round(speed, 2)
     colour = "green" if shown > 1 else "orange" if shown < 1 else ""
     own = lane_name(run, 1).lower() if run.spec.lanes[1].policy.kind == "lookup" else "this draft"
     end = f": slower with {look.plain(own)}" if shown < 1 else ""
-    return f"{words[found.equality]}, {f':{colour}[{said}]' if colour else said}{end}"
+    return f"{OUTCOMES[found.equality]}, {f':{colour}[{said}]' if colour else said}{end}"
 
 
 def facts(run: Run) -> str:
@@ -120,7 +111,7 @@ def _fact(run: Run, lane: int) -> str:
     said = f"{name}: {numbers.counted(own.tokens, 'token')} in {numbers.counted(own.rounds, 'round')}{acceptance}"
     if whole is None:
         return f"{said}."
-    decode = f"**{numbers.ratio(speed)}** in decoding, " if speed and lane > 1 else ""
+    decode = f"**{numbers.ratio(speed)}** in decoding, " if speed else "too short for a speedup in decoding, "
     return f"{said}, {decode}**{numbers.ratio(whole)}** end to end, reading the prompt included."
 
 
@@ -192,16 +183,11 @@ def _ended(run: Run) -> None:
 def _prompt(run: Run) -> None:
     prompt = run.spec.prompts[0]
     shown = prompt.messages or ()
-    with st.expander(f"Prompt: {look.plain(_short(prompt.text))}", icon=":material/chat:"):
+    with st.expander(f"Prompt: {look.plain(side_prompt.short(prompt.text))}", icon=":material/chat:"):
         for turn in shown[:-1]:
             look.note(look.plain(turn.role))
             st.code(turn.content, language=None, wrap_lines=True)
         st.code(prompt.text, language=None, wrap_lines=True)
-
-
-def _short(text: str, most: int = 80) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def download(run: Run) -> None:

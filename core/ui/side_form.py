@@ -32,8 +32,8 @@ def show(reference: Run | None) -> RunSpec | None:
         st.subheader("Assisted column", anchor=False)
         lane = side_lanes.assisted(_recommended(reference, target, draft), target, draft, sample=asked.typed.sample)
         more = side_lanes.third(offered, target, draft, sample=asked.typed.sample)
-        ready = bool(target and draft and prompt and lane and more is not None and asked.ready)
-        pressed = _button(ready=ready, known=reference is not None)
+    ready = bool(target and draft and prompt and lane and more is not None and asked.ready)
+    pressed = _button(ready=ready, known=reference is not None)
     if not (pressed and target and draft and prompt and lane and more is not None):
         return None
     spec = asked.spec(target, draft, (prompt,))

@@ -131,6 +131,8 @@ def _usable(target: ModelRef | None, draft: ModelRef | None, *, sample: bool, we
             st.error(look.plain(found.sentence), icon=":material/error:")
         elif found.kind == "translated":
             st.markdown(f":orange-badge[:material/translate: re-encoded] :small[{look.plain(found.sentence)}]")
+        elif verdict.kind != "identical":
+            look.note(look.plain(found.sentence))
         return found.kind != "refused"
     if verdict is None:
         return True

@@ -16,7 +16,7 @@ from core.side import steps_of
 from core.token_style import Writer
 from core.ui import look, side_columns, tokens
 from core.ui.desk import ALIVE, desk, read_only
-from core.ui.live import WORDS
+from core.ui.live import WORDS, count
 
 POLL_S, LONG_POLL_S = 0.1, 0.4
 LONG_TOKENS = 1000
@@ -94,7 +94,11 @@ def legend_of(run: Run) -> list[Writer]:
 def _place(run: Run, position: int | None) -> str:
     if run.status == "queued":
         return f"Place {position} in the queue" if position else "Next in the queue"
-    return "The machine is being timed: please keep it quiet." if run.progress.stage == "writing" else WORDS[run.progress.stage]
+    return (
+        "The machine is being timed: please keep it quiet."
+        if run.progress.stage == "writing"
+        else f"{WORDS[run.progress.stage]}{count(run.progress)}"
+    )
 
 
 def _columns(run: Run, steps: list[Step]) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.errors import DraftgaugeError
 from core.runs import Message, Prompt, Run
-from core.side import steps_of
+from core.side import answer_of
 from core.side_ask import MOST_CHARACTERS, continued, problem, prompt_of
 from core.ui import desk, look
 
@@ -24,7 +24,7 @@ def prompt_box(offered: Sequence[Prompt], *, chat_template: bool) -> Prompt | No
     """The text, what it begins from, and the conversation before it; None while it cannot be used."""
     _begin(offered)
     places = range(len(offered))
-    words = [_short(prompt.text) for prompt in offered]
+    words = [short(prompt.text) for prompt in offered]
     st.selectbox(
         "Begin from a prompt",
         places,
@@ -51,7 +51,7 @@ def is_own() -> bool:
 
 def proceed(run: Run) -> None:
     """Go on from a finished run: its answer, then the next turn; for models without a template the text with its answer."""
-    answer = "".join(piece for step in steps_of(run.steps, 0) for piece in step.pieces)
+    answer = answer_of(run)
     if run.spec.chat_template:
         st.session_state[HISTORY] = continued(run.spec.prompts[0], answer)
         st.session_state[TEXT] = ""
@@ -111,6 +111,7 @@ def _history(*, chat_template: bool) -> tuple[Message, ...]:
     return history
 
 
-def _short(text: str, most: int = 70) -> str:
+def short(text: str, most: int = 80) -> str:
+    """The beginning of a text on one line."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

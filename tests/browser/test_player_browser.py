@@ -92,7 +92,11 @@ def test_the_page_shows_what_was_recorded(opened: Callable[..., Page]):
         assert found["figures"]["first"] == figures.first_token_s
         assert found["shown"][1] == f"{figures.seconds:.2f} s"
     assert page.locator("h1").inner_text() == f"Same answer, {side.speedup(run, 1):.2f}x the speed of plain"
-    shares = side.lane_figures(run, 1).shares
+    own = side.lane_figures(run, 1)
+    counts = f"{own.drafted} tokens proposed, {own.examined} examined, {own.accepted} accepted"
+    rates = f"acceptance {own.acceptance:.2f}, utilisation {own.utilisation:.2f}"
+    expect(page.locator('[data-lane="1"] .note').first).to_have_text(f"37 rounds, {own.tokens_per_round:.2f} tokens per round; {counts}: {rates}")
+    shares = own.shares
     assert shares
     draft, verify = (round(100 * share) for share in shares[:2])
     words = f"draft {draft} %, verify {verify} %, rest {100 - draft - verify} % of the time"
