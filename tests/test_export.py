@@ -278,6 +278,7 @@ def test_csv_keeps_every_text(texts: list[str]):
 
 def test_the_schema_is_up_to_date_and_describes_what_is_written():
     assert make_schema.PLACE.read_text(encoding="utf-8") == make_schema.schema(), "run: python tools/make_schema.py"
+    assert make_schema.TABLES.read_text(encoding="utf-8") == make_schema.tables(), "run: python tools/make_schema.py"
     described = json.loads(make_schema.schema())
     jsonschema.Draft202012Validator.check_schema(described)
     validator = jsonschema.Draft202012Validator(described)

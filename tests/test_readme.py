@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from core.settings import Settings
+from core.ui.frame import PAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -17,6 +18,17 @@ def test_every_setting_is_in_the_readme_and_no_other():
 def test_ci_runs_exactly_the_test_command_of_the_readme():
     command = README.split("## Develop")[1].split("```")[1].strip()
     assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith(command)
+
+
+def test_every_page_is_in_the_readme_under_its_address_and_no_other():
+    documented = re.findall(r"^\| \*\*([^*]+)\*\* `(/\w*)` \|", README, re.MULTILINE)
+    assert documented == [(title, "/" if name == "start" else f"/{name}") for name, (title, _icon) in PAGES.items()]
+
+
+def test_every_file_that_the_readme_links_or_names_exists():
+    named = set(re.findall(r"\]\((?!https?:)([^)#]+)\)", README)) | set(re.findall(r"`((?:core|tools|benchmarks)/[\w./-]+\.\w+)`", README))
+    assert {"tools/pictures/gamma.png", "core/schema/run-v1.json", "core/schema/tables.md"} <= named
+    assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
 def test_the_start_command_names_files_that_exist():

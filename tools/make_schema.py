@@ -1,6 +1,6 @@
-"""Write `core/schema/run-v1.json`, the JSON schema of exported runs, from the classes that read them.
+"""Write `core/schema/`: the JSON schema of exported runs from the classes that read them, and what the columns of the CSV files mean.
 
-`python tools/make_schema.py`, after any change to `core.run_document`, `core.runs` or `core.record`.
+`python tools/make_schema.py`, after any change to `core.run_document`, `core.runs`, `core.record` or `core.export_csv`.
 """
 
 import json
@@ -10,9 +10,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from core.export_csv import PER_POLICY, PER_PROMPT, PER_TOKEN  # noqa: E402
 from core.run_document import RunDocument  # noqa: E402
 
 PLACE = ROOT / "core" / "schema" / "run-v1.json"
+TABLES = PLACE.with_name("tables.md")
 
 
 def schema() -> str:
@@ -22,7 +24,17 @@ def schema() -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
+def tables() -> str:
+    """The three CSV files as Markdown, column by column."""
+    parts = ["# Columns of the CSV files\n"]
+    for title, columns in (("One row per prompt", PER_PROMPT), ("One row per policy", PER_POLICY), ("One row per answer token", PER_TOKEN)):
+        rows = [f"| `{name}` | {meaning} |" for name, meaning in columns.items()]
+        parts += [f"## {title}\n", "| column | meaning |", "|---|---|", *rows, ""]
+    return "\n".join(parts)
+
+
 if __name__ == "__main__":
     PLACE.parent.mkdir(exist_ok=True)
     PLACE.write_text(schema(), encoding="utf-8")
-    print(f"Wrote {PLACE}")
+    TABLES.write_text(tables(), encoding="utf-8")
+    print(f"Wrote {PLACE} and {TABLES}")
