@@ -80,7 +80,7 @@ def _alpha(found: Situation, engine: Server) -> str:
     if greedy is None:
         return f"Acceptance carries over: expect an alpha of {_value(alpha.value, alpha.for_traffic)} for these prompts."
     return (
-        f"{engine} drafts greedily whatever the temperature: expect an alpha of {_value(greedy.value, greedy.for_traffic)} there, "
+        f"{engine} by default drafts greedily whatever the temperature: expect an alpha of {_value(greedy.value, greedy.for_traffic)} there, "
         f"not the {alpha.value:.2f} of a draft that samples."
     )
 

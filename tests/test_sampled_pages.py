@@ -88,7 +88,7 @@ def test_gamma_has_every_part_and_warns_of_engines_that_draft_greedily(store: St
         "Mean acceptance",
     ):
         assert any(alt.startswith(beginning) for alt in charts), beginning
-    assert f"vLLM drafts greedily whatever the temperature: expect an alpha of {alpha_greedy_draft(run).value:.2f} [" in texts(app)
+    assert f"vLLM by default drafts greedily whatever the temperature: expect an alpha of {alpha_greedy_draft(run).value:.2f} [" in texts(app)
 
 
 def test_memory_and_cost_takes_the_gain_of_a_sampled_run(store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch):
