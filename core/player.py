@@ -20,7 +20,7 @@ from core.palette import DARK, LIGHT
 from core.policies import Drafting, Plain, PromptLookup, describe
 from core.privacy import has_texts
 from core.record import Step
-from core.runs import Lane, Run
+from core.runs import Lane, Run, Status
 from core.token_style import LABELS, VARIABLES, rules, variables
 
 Theme = Literal["light", "dark", "auto"]
@@ -47,9 +47,12 @@ OUTCOMES: dict[side.Equality, str] = {
     "unexplained": "Not the same answer",
     "sampled": "Two answers drawn at random",
     "lossy": "Another answer, as this setting allows",
-    "unfinished": "Stopped early",
+    "unfinished": "Not finished",
 }
 """What became of the text, as a headline begins."""
+
+ENDED: dict[Status, str] = {"failed": "This run failed", "cancelled": "This run was stopped", "interrupted": "This run was interrupted"}
+"""How a run ended before it was done."""
 
 FRAMES: dict[Placed, str] = {"file": "whole", "page": "bare", "below a form": "bare lesser"}
 """Classes of the document's body."""
@@ -201,8 +204,8 @@ def _fact(run: Run, place: int) -> str:
 
 def _warnings(run: Run) -> list[str]:
     said = [sentence for place in range(1, len(run.spec.lanes)) if (sentence := _difference(run, place))]
-    if run.status not in ("done", "running", "queued"):
-        said.append(f"This run was {run.status}; what it had written is shown.")
+    if run.status in ENDED:
+        said.append(f"{ENDED[run.status]}; what it had written is shown.")
     if run.disturbed:
         said.append("Other programs disturbed the machine, so the times are less certain.")
     return said
@@ -210,13 +213,14 @@ def _warnings(run: Run) -> list[str]:
 
 def _difference(run: Run, place: int) -> str:
     found = side.comparison(run, place)
-    at = f"{lane_name(run, place)} parts from plain at token {(found.token or 0) + 1}"
+    name = lane_name(run, place)
+    at = name if found.token is None else f"{name} parts from plain at token {found.token + 1}"
     margin = "" if found.margin is None else f" (margin of both choices {found.margin:.2g} in float32)"
     return {
         "equal": "",
         "unfinished": "",
-        "sampled": f"{lane_name(run, place)} and plain are drawn at random, so their texts need not be the same.",
-        "lossy": f"{at}: the draft has a say in this text.",
+        "sampled": f"{name} and plain are drawn at random, so their texts need not be the same.",
+        "lossy": f"{at}: the draft has a say in this text, so it is not the target's own.",
         "near tie": f"{at}, where rounding decides between two tokens{margin}.",
         "unexplained": f"{at}; whether rounding explains it was not found out.",
         "real difference": f"{at} by more than rounding explains{margin}: that is a bug.",

@@ -89,8 +89,9 @@ class LaneFigures:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A column's answer beside the plain one. token: number from 0 of the first that differs, None where none does or none is compared.
+    """A column's answer beside the plain one; under sampling only whether the setting is lossy.
 
+    token: number from 0 of the first that differs, None where none does or none is compared.
     margin: as in `core.runs.Difference`.
     """
 
@@ -182,12 +183,13 @@ def comparison(run: Run, lane: int) -> Comparison:
     """Whether a column wrote what plain decoding wrote, token by token."""
     if call_of(run, 0) is None or call_of(run, lane) is None:
         return Comparison("unfinished")
+    lossy = run.spec.lanes[lane].ensemble_weight is not None
     if run.spec.decoding.sample:
-        return Comparison("sampled")
+        return Comparison("lossy" if lossy else "sampled")
     token = first_difference(tokens_of(run, 0), tokens_of(run, lane))
     if token is None:
         return Comparison("equal")
-    if run.spec.lanes[lane].ensemble_weight is not None:
+    if lossy:
         return Comparison("lossy", token)
     found = next((one for one in run.differences if one.lane == lane and one.token == token), None)
     words: dict[bool | None, Equality] = {True: "near tie", False: "real difference", None: "unexplained"}

@@ -150,7 +150,7 @@ def test_a_run_without_tokens_says_so():
         (side_runs.run(differ_at=20, margin=2.0), "Not the same answer, ", "by more than rounding explains (margin of both choices 2 in float32)"),
         (side_runs.run(differ_at=20), "Not the same answer, ", "whether rounding explains it was not found out"),
         (side_runs.run(sampled=True), "Two answers drawn at random, ", "drawn at random, so their texts need not be the same"),
-        (side_runs.run(status="cancelled", steps=8), "Stopped early", "This run was cancelled; what it had written is shown."),
+        (side_runs.run(status="cancelled", steps=8), "Not finished", "This run was stopped; what it had written is shown."),
     ],
 )
 def test_the_headline_says_what_became_of_the_text(run: Run, begins: str, warns: str):

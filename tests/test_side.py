@@ -113,6 +113,8 @@ def test_chance_loss_and_an_early_end_are_never_called_equal():
     lossy = run.spec.lanes[1].model_copy(update={"ensemble_weight": 0.3})
     weighted = run.model_copy(update={"spec": run.spec.model_copy(update={"lanes": (run.spec.lanes[0], lossy)})})
     assert side.comparison(weighted, 1) == side.Comparison("lossy", 30)
+    drawn = weighted.spec.model_copy(update={"decoding": synthetic.SAMPLING})
+    assert side.comparison(weighted.model_copy(update={"spec": drawn}), 1) == side.Comparison("lossy")
 
 
 @pytest.mark.parametrize(("ours", "theirs", "at"), [([1, 2], [1, 2], None), ([1, 2], [1, 3], 1), ([1, 2], [1], 1), ([], [], None), ([], [5], 0)])

@@ -215,6 +215,16 @@ def test_sampled_texts_are_never_called_the_same(store: Store):
     assert "Same answer" not in shown
 
 
+def test_a_lossy_setting_is_said_to_be_lossy_under_sampling_too(store: Store):
+    run = side_runs.run(sampled=True)
+    weighted = run.spec.lanes[1].model_copy(update={"ensemble_weight": 0.3})
+    spec = run.spec.model_copy(update={"lanes": (run.spec.lanes[0], weighted)})
+    shown = texts(open_page("side_by_side", run=side_runs.keep(store, run.model_copy(update={"spec": spec}))))
+    assert "lossy setting" in shown
+    assert "it is not drawn as the target would draw it" in shown
+    assert "parts from plain" not in shown
+
+
 def test_each_column_has_its_own_badge_where_they_came_to_different_ends(store: Store):
     shown = texts(open_page("side_by_side", run=side_runs.keep(store, side_runs.run(lookup=True, differ_at=30, margin=0.5))))
     assert "Assisted: real difference" in shown
@@ -226,7 +236,7 @@ def test_what_was_written_stays_when_a_run_ends_early(store: Store, status: str,
     run = side_runs.run(steps=50, status=status).model_copy(update={"error": "Out of memory: use a shorter prompt."})
     app = open_page("side_by_side", run=side_runs.keep(store, run))
     written_tokens = sum(len(step.tokens) for step in run.steps)
-    assert app.title[0].value == "Stopped early"
+    assert app.title[0].value == "Not finished"
     assert said in texts(app)
     assert f"Kept: {written_tokens} tokens" in texts(app)
     assert "Out of memory" in texts(app)

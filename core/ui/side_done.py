@@ -8,15 +8,15 @@ import streamlit as st
 
 from core import numbers, privacy, side
 from core.errors import DraftgaugeError, StoreError
-from core.player import OUTCOMES, Placed, lane_name, player
+from core.player import ENDED, OUTCOMES, Placed, lane_name, player
 from core.runs import Run
 from core.side_prediction import Prediction, predict
 from core.ui import desk, look, provenance, result, side_prompt, side_tables
 from core.ui.frame import page_path
 
 SAMPLED = (
-    "The texts differ because sampling draws every token: plain and assisted decoding use up the random numbers in another order, "
-    "so the same seed does not mean the same text. Both are drawn from the same distribution."
+    "The texts need not be the same: sampling draws every token, and plain and assisted decoding use up the random numbers in another order, "
+    "so the same seed does not mean the same text. Unless a setting is lossy, all are drawn from the same distribution."
 )
 EQUALITY: dict[side.Equality, tuple[str, str, str]] = {
     "equal": ("green", "check", "outputs equal"),
@@ -117,7 +117,7 @@ def _fact(run: Run, lane: int) -> str:
 
 def _chance(run: Run) -> str:
     """Why texts differ under sampling."""
-    return f":small[:gray[{SAMPLED}]]" if side.comparison(run, 1).equality == "sampled" else ""
+    return f":small[:gray[{SAMPLED}]]" if run.spec.decoding.sample and side.comparison(run, 1).equality != "unfinished" else ""
 
 
 def _gap(run: Run) -> str:
@@ -147,6 +147,8 @@ def prediction(run: Run) -> Prediction | str:
 def _difference(run: Run, lane: int) -> None:
     """Where a column parts from plain: in words for rounding and chance, as an error for anything else."""
     found, name = side.comparison(run, lane), look.plain(lane_name(run, lane))
+    if found.equality == "lossy" and found.token is None:
+        look.note(f":material/blur_on: {name}: the draft has a say in this text, so it is not drawn as the target would draw it.")
     if found.token is None:
         return
     margin = "" if found.margin is None else f" Both choices are {found.margin:.2g} apart in float32."
@@ -170,12 +172,11 @@ def _token(run: Run, lane: int, number: int) -> str:
 
 def _ended(run: Run) -> None:
     """What happened to a run that did not finish, and that what was written is kept."""
-    words = {"failed": "This run failed", "cancelled": "This run was stopped", "interrupted": "This run was interrupted"}
-    if run.status in words:
+    if run.status in ENDED:
         count = sum(len(step.tokens) for step in run.steps)
         kept = f"Kept: {numbers.counted(count, 'token')}, shown below." if count else "Nothing had been written."
         reason = f" {look.plain(run.error)}" if run.error else ""
-        st.warning(f"**{words[run.status]}.**{reason} {kept}", icon=result.STATUS_ICONS[run.status])
+        st.warning(f"**{ENDED[run.status]}.**{reason} {kept}", icon=result.STATUS_ICONS[run.status])
     if run.disturbed:
         look.note(":material/warning: Something else used the machine meanwhile; the times are less certain than usual.")
 

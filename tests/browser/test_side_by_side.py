@@ -147,7 +147,7 @@ def test_two_people_each_see_their_own_run_and_stop_ends_one_of_them(page: Page,
     streaming(page, at_least=5)
     mine = run_of(page, store).id
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Stopped early", timeout=WAIT_MS)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Not finished", timeout=WAIT_MS)
     kept = run_of(page, store)
     assert (kept.id, kept.status) == (mine, "cancelled")
     expect(page.get_by_text(f"Kept: {sum(len(step.tokens) for step in kept.steps)} tokens")).to_be_visible()
