@@ -23,14 +23,14 @@ from transformers.cache_utils import DynamicLayer
 from core.decoding import Decoding
 from core.stop import tokens_until_stop
 from core.trace import LONGEST_TAIL, Ended, Lookup, PromptTrace, Sampled, Tails
-from core.worker.batch import Written, in_batches, rows_at_most
+from core.worker.batch import MOST_TOKENS, Written, in_batches, rows_at_most
 from core.worker.lookup import lookups
 from core.worker.models import Pair
 from core.worker.processors import Lists, check_numbers, lists, prefixes
 from core.worker.reading import Texts, scores_of
 from core.worker.sampled import compare
 
-_ROWS = 64  # bounds the caches held at once while rolling out
+_ROWS = 16  # bounds the caches held at once while rolling out: rows for each text of a batch, so that half a batch takes half of it
 _GREEDY = Decoding()
 _NONE = LogitsProcessorList()
 
@@ -210,14 +210,15 @@ def tails(
     choices: Sequence[NDArray[np.int32]],
     least: float = 0.0,
 ) -> list[Tails]:
-    """Roll the draft out after its `wrong` choices (M positions of each text), `_ROWS` of all texts at a time, while it is `least` sure."""
+    """Roll the draft out after its `wrong` choices (M positions of each text), many at a time, while it is `least` sure."""
     text_of = np.repeat(np.arange(len(wrong)), [len(each) for each in wrong])  # (M of all texts,)
     position, chosen = np.concatenate(wrong), np.concatenate([choice[at] for choice, at in zip(choices, wrong, strict=True)])
     confidence = np.full((len(position), LONGEST_TAIL), np.nan, np.float32)
     eos_at = np.full(len(position), -1, np.int16)
     open_rows = np.flatnonzero(~np.isin(chosen, pair.eos_ids))
-    for first in range(0, len(open_rows), _ROWS):
-        rows = open_rows[first : first + _ROWS]
+    size = max(1, min(_ROWS * len(wrong), MOST_TOKENS // texts.ids.shape[1]))
+    for first in range(0, len(open_rows), size):
+        rows = open_rows[first : first + size]
         lengths = torch.from_numpy(np.array(texts.prompt_tokens)[text_of[rows]] + position[rows]).long().to(pair.device)
         token = torch.from_numpy(chosen[rows]).long().to(pair.device)
         of = torch.from_numpy(text_of[rows]).to(pair.device)
