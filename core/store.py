@@ -5,6 +5,7 @@ cannot revive a run that was cancelled or interrupted. Statuses go one way: queu
 then one that never changes. Times are seconds since 1970 (UTC).
 """
 
+import re
 import secrets
 import time
 from collections.abc import Generator, Iterable, Sequence
@@ -27,6 +28,9 @@ from core.trace_file import pack_traces
 
 FILE_NAME = "draftgauge.sqlite"
 DRAFTS_KEPT = 100
+EXAMPLE = "example"
+"""The id by which addresses name the bundled runs, which are in no store."""
+_ID = re.compile(r"[A-Za-z0-9]{1,32}")
 
 _MEASURED = (runs.c.extent == "full") & runs.c.imported.is_(None) & runs.c.deleted_s.is_(None)
 
@@ -47,12 +51,15 @@ class Store(Shelf):
         return run_id
 
     def insert(self, run: Run) -> str:
-        """Keep a whole run with its traces; returns its id, a new one where it is taken. Raises InvalidInput when it has not ended."""
+        """Keep a whole run with its traces; returns its id, a new one where it is taken or reserved. Raises InvalidInput when it has not ended.
+
+        A run that was exported from its shared link has the share id as its own, which here still leads to the run it was shared from.
+        """
         if run.status in notes.ALIVE:
             raise InvalidInput(f"The run {run.id} is {run.status}; only a run that has ended can be kept. Wait for its end, then export it again.")
         with self._begin() as connection:
-            taken = connection.execute(select(runs.c.id).where(runs.c.id == run.id)).one_or_none()
-            run_id = run.id if run.id.isalnum() and len(run.id) <= 32 and taken is None else secrets.token_hex(5)
+            taken = connection.execute(select(runs.c.id).where((runs.c.id == run.id) | (runs.c.share_id == run.id))).first()
+            run_id = run.id if _ID.fullmatch(run.id) and run.id != EXAMPLE and taken is None else secrets.token_hex(5)
             run_rows.add_whole(connection, run_id, run)
         return run_id
 

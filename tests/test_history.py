@@ -15,7 +15,7 @@ from core.history import PAGE, Query, Sort
 from core.record import Imported, Summary
 from core.runs import Lane, Progress, Run, RunSpec
 from core.settings import Settings
-from core.store import FILE_NAME, Store
+from core.store import EXAMPLE, FILE_NAME, Store
 from tests import side_runs, synthetic
 from tests.supplies import free_bytes, random_trace, small_disk
 from tests.test_store import ENVIRONMENT
@@ -162,6 +162,16 @@ def test_a_share_id_shows_a_run_without_texts_or_any_way_to_them(store: Store) -
     with pytest.raises(InvalidInput, match="no run"):
         store.edit(run.share_id, 0, tags=(), note="by a guest")
     assert store.delete([run.share_id]) == []
+
+
+def test_an_imported_run_never_stands_in_the_way_of_a_link(store: Store) -> None:
+    store.insert(short("mine"))
+    link = store.get("mine").share_id
+    shared = store.get(link)
+    assert store.insert(shared) not in ("mine", link), "exported from the shared link and imported where it came from"
+    assert store.get(link) == shared
+    assert store.insert(short(EXAMPLE)) != EXAMPLE, "the address of the bundled runs"
+    assert store.insert(short("\u0663\u00c4")).isascii()
 
 
 # What people write, and deleting.

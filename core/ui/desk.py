@@ -16,11 +16,10 @@ from core.planner import Planner
 from core.runs import Run, RunSpec
 from core.settings import Settings
 from core.settings import load as load_settings
-from core.store import Store, open_store
+from core.store import EXAMPLE, Store, open_store
 from core.ui import look
 from core.ui.frame import page_path
 
-EXAMPLE = "example"
 ALIVE = ("queued", "running")
 PREWARM = ("cpu",)
 
