@@ -269,6 +269,16 @@ def test_an_unknown_run_is_said_to_be_unknown_and_the_page_still_opens(store: St
     assert app_title(ok(app.run())) == "Watch plain and assisted side by side"
 
 
+def test_a_measurement_that_cannot_be_begun_from_is_said_so(store: Store):
+    failed = store.insert(synthetic.run().model_copy(update={"status": "failed"}))
+    said = "names a measurement that is not here or has not finished"
+    for address in (failed, "0123456789"):
+        app = open_page("side_by_side", **{"from": address})
+        assert said in texts(app)
+        assert box(app, "Target").value == "demo:target"
+    assert said not in texts(open_page("side_by_side"))
+
+
 def test_a_chosen_pair_is_not_replaced_by_the_run_last_looked_at(store: Store):
     app = open_page("measure")
     assert box(app, "Target").value == "demo:target"

@@ -19,6 +19,8 @@ def show(reference: Run | None) -> RunSpec | None:
     """The form; what to run once its button was pressed."""
     if reference is not None and (side_address.FROM in st.query_params or not st.session_state.get(pair_pick.TARGET_KEY)):
         take(reference)
+    if reference is None and side_address.FROM in st.query_params:
+        look.note(":material/info: The address names a measurement that is not here or has not finished, so the form begins without it.")
     left, right = st.columns([3, 2], gap="large")
     with right:
         st.subheader("Models", anchor=False)
@@ -30,10 +32,11 @@ def show(reference: Run | None) -> RunSpec | None:
         st.subheader("Prompt", anchor=False)
         prompt = side_prompt.prompt_box(_prompts(reference), chat_template=asked.chat_template)
         st.subheader("Assisted column", anchor=False)
-        lane = side_lanes.assisted(_recommended(reference, target, draft), target, draft, sample=asked.typed.sample)
+        recommended = _recommended(reference, target, draft)
+        lane = side_lanes.assisted(recommended, target, draft, sample=asked.typed.sample)
         more = side_lanes.third(offered, target, draft, sample=asked.typed.sample)
     ready = bool(target and draft and prompt and lane and more is not None and asked.ready)
-    pressed = _button(ready=ready, known=reference is not None)
+    pressed = _button(ready=ready, known=recommended is not None)
     if not (pressed and target and draft and prompt and lane and more is not None):
         return None
     spec = asked.spec(target, draft, (prompt,))
