@@ -86,8 +86,8 @@ def _other_words(analysis: Analysis) -> None:
     if (greedy := analysis.alpha_greedy_draft) is not None:
         bounds = f" {numbers.interval(greedy.for_traffic)}" if greedy.for_traffic else ""
         look.note(
-            f"vLLM by default drafts greedily whatever the temperature: expect an alpha of {greedy.value:.2f}{bounds} there {look.ORIGINS['replayed']}, and "
-            "its other numbers to move with it."
+            f"vLLM by default drafts greedily whatever the temperature: expect an alpha of {greedy.value:.2f}{bounds} there "
+            f"{look.ORIGINS['replayed']}, and its other numbers to move with it."
         )
 
 
