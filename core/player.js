@@ -56,7 +56,7 @@ function showLane(lane, clock) {
   lane.written = now;
   lane.section.dataset.written = now;
   lane.cover.style.left = place(clock);
-  showFigures(lane, Math.min(clock, lane.end), lane.totals[now]);
+  if (lane.steps.length) showFigures(lane, Math.min(clock, lane.end), lane.totals[now]);
 }
 
 function showFigures(lane, seconds, total) {
@@ -65,7 +65,7 @@ function showFigures(lane, seconds, total) {
   figure(lane, "tokens", total.tokens, seconds < lane.end ? `${total.tokens} of ${lane.tokens}` : `${total.tokens}`);
   figure(lane, "time", seconds, time(seconds, lane.end));
   figure(lane, "rate", rate, rate.toFixed(rate < 100 ? 1 : 0));
-  figure(lane, "first", first ?? "", first === null ? "\u2013" : time(first));
+  figure(lane, "first", first ?? "", first === null ? NONE : time(first));
   lane.counts.textContent = countWords(lane, total);
   lane.shares.textContent = shareWords(total, seconds < lane.end ? total.at : lane.end);
 }

@@ -7,6 +7,7 @@ const INVISIBLE = { "\n": "\u21b5", "\r": "\u240d", "\t": "\u21e5" };
 const SVG = "http://www.w3.org/2000/svg";
 const HIGH = 24; // px of a track
 const NARROW = 4; // px: blocks narrower than this have no gaps between them
+const NONE = "\u2013";
 const FIGURES = [["tokens", "Tokens"], ["time", "Time"], ["rate", "Tokens/s"], ["first", "First token"]];
 
 const run = JSON.parse(document.getElementById("run").textContent);
@@ -72,7 +73,7 @@ function drawTrack(lane) {
     start = each.at;
   }
   lane.cover = make("div", "cover");
-  const label = make("span", "end", time(lane.end));
+  const label = make("span", "end", lane.steps.length ? time(lane.end) : "not begun");
   label.style.left = place(lane.end);
   label.dataset.seconds = lane.end;
   const [row, track] = [make("div", "row"), make("div", "track")];
@@ -124,7 +125,7 @@ function drawLane(lane, index) {
   lane.counts = make("p", "note");
   lane.shares = make("p", "note");
   lane.section.append(title, figures(lane), answer(lane), lane.counts, lane.shares);
-  if (lane.kind !== "plain") lane.section.append(ruler(lane), roundBox(lane));
+  if (lane.kind !== "plain" && lane.steps.length) lane.section.append(ruler(lane), roundBox(lane));
   byId("lanes").append(lane.section);
 }
 
@@ -135,6 +136,7 @@ function figures(lane) {
     const pair = make("div");
     lane.figures[key] = make("dd");
     lane.figures[key].dataset.figure = key;
+    lane.figures[key].textContent = NONE;
     pair.append(make("dt", "", label), lane.figures[key]);
     list.append(pair);
   }

@@ -3,6 +3,7 @@
 The documents are opened as files, as an exported replay is; the clock is the browser's own, moved by the tests.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,17 @@ def test_the_page_shows_what_was_recorded(opened: Callable[..., Page]):
     draft, verify = (round(100 * share) for share in shares[:2])
     words = f"draft {draft} %, verify {verify} %, rest {100 - draft - verify} % of the time"
     expect(page.locator('[data-lane="1"] .note').nth(1)).to_have_text(words)
+
+
+def test_a_column_that_never_began_shows_no_figures(opened: Callable[..., Page]):
+    page = opened(side_runs.run(steps=20, status="cancelled"))
+    expect(page.locator(".end")).to_have_text(["not begun", re.compile(r"[\d.]+ s")])
+    expect(page.locator('[data-lane="0"] dd')).to_have_text(["\u2013"] * 4)
+    expect(page.locator('[data-lane="0"] .tk')).to_have_count(0)
+    expect(page.locator('[data-lane="1"] .note').first).to_contain_text("20 rounds")
+    page.get_by_role("button", name="Replay").click()
+    page.clock.run_for(300)
+    assert page.evaluate(NOW)["state"] == "playing"
 
 
 def test_rejected_drafts_are_shown_on_demand(opened: Callable[..., Page]):
