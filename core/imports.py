@@ -14,7 +14,7 @@ from pydantic_core import from_json as parse_json
 from core import imports_llama, imports_pair, imports_vllm
 from core.errors import InvalidInput
 from core.imports_counts import Found
-from core.imports_json import EDITED, LARGEST_BYTES, from_json
+from core.imports_json import EDITED, LARGEST_BYTES, from_json, unpacked
 from core.privacy import has_texts
 from core.record import Imported, Record, Source
 from core.run_document import FORMAT
@@ -59,7 +59,8 @@ def read(name: str, content: bytes, *, gamma: int | None = None, target: str = "
     """
     if len(content) > LARGEST_BYTES:
         raise InvalidInput(f"{name} has {len(content) / 1e6:.0f} MB. Import at most {LARGEST_BYTES / 1e6:.0f} MB.")
-    if content.startswith(b"\x1f\x8b") or f'"{FORMAT}"'.encode() in content[:1000]:
+    content = unpacked(content, name)
+    if f'"{FORMAT}"'.encode() in content[:1000]:
         return from_json(content, name)
     found = _record(_text(content, name), gamma)
     imported = found.imported.model_copy(update={"reference": name[:300]})

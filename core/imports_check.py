@@ -9,16 +9,22 @@ from typing import Never, cast
 
 from core.analysis import analyse
 from core.errors import InvalidInput
+from core.notes import MOST_NOTE_CHARACTERS, MOST_TAG_CHARACTERS, MOST_TAGS
 from core.policies import Drafting, Policy, PromptLookup
 from core.prompts import MOST_PROMPTS
-from core.record import Step
+from core.record import Imported, Step, Summary
 from core.run_document import LookupDocument, SampledDocument, TailsDocument, TraceDocument
-from core.runs import Difference, Generation, PassTimes, Run
+from core.runs import Difference, Environment, Generation, PassTimes, Run
+from core.typed import MOST_STOPS
 
 LARGEST = 2**53
 LONGEST_S = 1e7
 LONGEST_TEXT = 10_000_000
+"""Of a prompt or a message, in characters."""
+LONGEST_WORDS = 20_000
+"""Of anything else: a note, an error, a token's text."""
 LONGEST_NAME = 1_000
+HIGHEST_RATIO = 1e6
 MOST_NEW_TOKENS = 100_000
 WIDEST_PASS = 1_000
 LONGEST_ROUND = 1_000
@@ -36,7 +42,7 @@ def check_values(value: object, where: str) -> None:
         if abs(value) > LARGEST or not isfinite(value):
             refuse(where, "is a number that no measurement gives")
     elif isinstance(value, str):
-        if len(value) > LONGEST_TEXT:
+        if len(value) > (LONGEST_TEXT if where.endswith((".text", ".content")) else LONGEST_WORDS):
             refuse(where, f"is a text of {len(value):,} characters")
     elif isinstance(value, dict | list):
         for name, part in _parts(cast("dict[str, object] | list[object]", value)):
@@ -56,6 +62,7 @@ def check(run: Run) -> None:
     if run.status in ("queued", "running"):
         refuse("run.status", f"is {run.status}: only runs that have ended can be imported")
     _check_about(run)
+    _check_notes(run)
     _check_spec(run)
     for number, passes in enumerate(run.passes):
         _check_passes(passes, f"run.passes[{number}]")
@@ -77,17 +84,48 @@ def _check_about(run: Run) -> None:
     for name, date in (("created", run.created), ("started", run.started), ("finished", run.finished)):
         if date is not None and (date.tzinfo is None or date.year not in YEARS):
             refuse(f"run.{name}", f"is {date.isoformat()}, no date with a time zone since {YEARS[0]}")
-    if run.edition < 0:
-        refuse("run.edition", f"is {run.edition}")
     if not 0 <= run.progress.fraction <= 1:
         refuse("run.progress.fraction", f"is {run.progress.fraction:g}, not a share")
-    if run.summary is not None and not 0 < run.summary.low <= run.summary.speedup <= run.summary.high:
-        refuse("run.summary", "has a speedup outside of its interval")
+    if run.summary is not None:
+        _check_summary(run.summary)
     if run.environment is not None:
-        counts = run.environment.model_dump(include={"threads", "target_parameters", "draft_parameters", "target_layers", "draft_layers"})
-        for name, count in counts.items():
-            if count < 0:
-                refuse(f"run.environment.{name}", f"is {count}")
+        _check_environment(run.environment)
+    if run.imported is not None:
+        _check_imported(run.imported, run)
+
+
+def _check_notes(run: Run) -> None:
+    if run.edition < 0:
+        refuse("run.edition", f"is {run.edition}")
+    if len(run.tags) > MOST_TAGS:
+        refuse("run.tags", f"are {len(run.tags):,}; a run has at most {MOST_TAGS}")
+    for number, tag in enumerate(run.tags):
+        if len(tag) > MOST_TAG_CHARACTERS:
+            refuse(f"run.tags[{number}]", f"has {len(tag):,} characters")
+    if len(run.note) > MOST_NOTE_CHARACTERS:
+        refuse("run.note", f"has {len(run.note):,} characters")
+
+
+def _check_summary(summary: Summary) -> None:
+    if not 0 < summary.low <= summary.speedup <= summary.high <= HIGHEST_RATIO:
+        refuse("run.summary", "has a speedup outside of its interval")
+    if not 0 <= summary.alpha <= 1 or not 0 <= summary.c <= HIGHEST_RATIO or len(summary.policy) > LONGEST_NAME:
+        refuse("run.summary", "has an alpha, a c or a policy that cannot be")
+
+
+def _check_environment(environment: Environment) -> None:
+    for name, value in environment.model_dump(exclude={"carried"}).items():
+        if isinstance(value, int) and value < 0:
+            refuse(f"run.environment.{name}", f"is {value}")
+        if isinstance(value, str) and len(value) > LONGEST_NAME:
+            refuse(f"run.environment.{name}", f"has {len(value):,} characters")
+
+
+def _check_imported(imported: Imported, run: Run) -> None:
+    if imported.source != "draftgauge" and (run.traces or run.generations):
+        refuse("run.imported.source", f"is {imported.source}, which measures nothing, and there are measurements")
+    if (imported.accepted or 0) > (imported.drafted or 0):
+        refuse("run.imported", f"accepts {imported.accepted:,} of {imported.drafted or 0:,} drafted tokens")
 
 
 def _check_spec(run: Run) -> None:
@@ -99,6 +137,8 @@ def _check_spec(run: Run) -> None:
     for name, text in (("target", spec.target.name), ("draft", spec.draft.name), ("device", spec.device)):
         if not 0 < len(text) <= LONGEST_NAME:
             refuse(f"run.spec.{name}", f"has a name of {len(text):,} characters")
+    if len(spec.stop) > MOST_STOPS:
+        refuse("run.spec.stop", f"are {len(spec.stop):,}; at most {MOST_STOPS} can be used")
     if spec.group and not (spec.group.isalnum() and len(spec.group) <= 32):
         refuse("run.spec.group", "is no id of a group")
     if spec.order and sorted(spec.order) != list(range(len(spec.lanes))):

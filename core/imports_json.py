@@ -19,6 +19,8 @@ from core.runs import Run
 
 LARGEST_BYTES = 100_000_000
 """Unpacked: about 500 prompts of 1,000 tokens."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Some editors put it in front of UTF-8."""
 EDITED = "The file was edited after it was exported."
 
 
@@ -27,14 +29,16 @@ def from_json(content: bytes, name: str = "This file") -> Run:
 
     content: JSON as `core.export_json` writes it, or that packed by gzip. A file that was edited since is marked as such.
     """
-    raw = _object(_unpacked(content, name), name)
+    content = unpacked(content, name).removeprefix(BYTE_ORDER_MARK)
+    raw = _object(content, name)
     run = _document(raw, content, name)
     imports_check.check(run)
     edited = raw["sha256"] != fingerprint(raw["run"], raw["traces"])
     return run.model_copy(update={"imported": _imported(run.imported, name, edited=edited)})
 
 
-def _unpacked(content: bytes, name: str) -> bytes:
+def unpacked(content: bytes, name: str) -> bytes:
+    """The content of a gzip file, and any other as it is. Raises InvalidInput when it is damaged or too large."""
     if content.startswith(b"\x1f\x8b"):
         try:
             unpacker = zlib.decompressobj(wbits=31)
@@ -68,7 +72,7 @@ def _document(raw: dict[str, Any], content: bytes, name: str) -> Run:
     if isinstance(raw.get("run"), dict) and "traces" in raw["run"]:
         raise InvalidInput(f"{name} cannot be imported: run.traces does not belong there; traces stand beside the run.")
     try:
-        found = RunDocument.model_validate_json(_unpacked(content, name), strict=True)
+        found = RunDocument.model_validate_json(content, strict=True)
     except ValidationError as error:
         raise InvalidInput(f"{name} cannot be imported: {_first(error.errors()[0])}. Export the run again, with this version if you can.") from error
     except InvalidInput as error:  # a policy that cannot be

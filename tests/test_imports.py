@@ -97,6 +97,15 @@ def test_a_record_stays_a_record_when_it_travels_on():
         (changed("run", "created", to="2025-01-02T03:04:05"), "no date with a time zone"),
         (changed("run", "id", to="../../etc"), "run.id is no id"),
         (changed("run", "spec", "group", to="%"), "group"),
+        (changed("run", "spec", "stop", to=["x"] * 17), "run.spec.stop are 17; at most 16"),
+        (changed("run", "tags", to=["t"] * 21), "run.tags are 21"),
+        (changed("run", "tags", to=["t" * 41]), r"run.tags\[0\] has 41 characters"),
+        (changed("run", "note", to="n" * 10_001), "run.note has 10,001 characters"),
+        (changed("run", "error", to="e" * 20_001), "run.error is a text of 20,001 characters"),
+        (changed("run", "environment", "device_name", to="d" * 1_001), "run.environment.device_name has 1,001 characters"),
+        (changed("run", "environment", "peak_bytes", to=-1), "run.environment.peak_bytes is -1"),
+        (changed("run", "imported", to={"source": "vllm", "alpha": 0.5}), "run.imported.source is vllm, which measures nothing"),
+        (changed("run", "imported", to={"source": "draftgauge", "accepted": 3, "drafted": 2}), "accepts 3 of 2 drafted tokens"),
         (changed("run", "spec", "max_new_tokens", to=10**6), "max_new_tokens is 1,000,000"),
         (changed("traces", 0, "accept", to=[0.5]), r"traces\[0\].accept has 1 values for 12 answer tokens"),
         (changed("traces", 0, "accept", 2, to=1.5), r"traces\[0\].accept\[2\]: .* less than or equal to 1, not 1.5"),
@@ -143,10 +152,18 @@ def test_hostile_text_is_only_text():
     assert run.spec.target.name == text
 
 
-def test_summaries_that_contradict_themselves_are_refused():
-    summary = {"verdict": "use", "policy": "x", "speedup": 9.0, "low": 1.0, "high": 2.0, "confirmed": True, "alpha": 0.5, "c": 0.1}
-    with pytest.raises(InvalidInput, match="outside of its interval"):
-        from_json(changed("run", "summary", to=summary))
+@pytest.mark.parametrize("wrong", [{"speedup": 9.0}, {"high": 1e12}, {"alpha": 2.0}, {"c": -1.0}, {"policy": "p" * 1_001}])
+def test_summaries_that_contradict_themselves_are_refused(wrong: dict[str, Any]):
+    summary = {"verdict": "use", "policy": "x", "speedup": 1.5, "low": 1.0, "high": 2.0, "confirmed": True, "alpha": 0.5, "c": 0.1}
+    assert from_json(changed("run", "summary", to=summary)).summary is not None
+    with pytest.raises(InvalidInput, match=r"run\.summary has"):
+        from_json(changed("run", "summary", to=summary | wrong))
+
+
+def test_packed_records_and_a_byte_order_mark_are_read():
+    mark = b"\xef\xbb\xbf"
+    assert read("a.json", mark + WHOLE).spec == from_json(WHOLE).spec
+    assert read("a.log.gz", gzip.compress(mark + b"alpha 0.7, c 0.1")).imported == read("a.log.gz", b"alpha 0.7, c 0.1").imported
 
 
 PATHS = st.sampled_from(["accept", "confidence", "answer", "rounds", "tokens", "median_s", "total_s", "width", "position", "limit", "n", "budget"])
