@@ -110,6 +110,7 @@ def _content(run: Run, texts: bool) -> Json:
         "tone": tone,
         "facts": _facts(run),
         "warning": " ".join(_warnings(run)),
+        "wrong": any(side.comparison(run, place).equality == "real difference" for place in range(1, len(run.spec.lanes))),
         "prompt": _prompt(run) if texts else [],
         "labels": LABELS,
         "lanes": [_lane(run, place, lane, texts) for place, lane in enumerate(run.spec.lanes)],

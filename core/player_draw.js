@@ -52,6 +52,7 @@ function drawHead() {
   byId("facts").textContent = run.facts;
   byId("warning").textContent = run.warning;
   byId("warning").hidden = !run.warning;
+  byId("warning").classList.toggle("wrong", run.wrong);
   byId("prompt").hidden = !run.prompt.length;
   for (const [role, text] of run.prompt) {
     const turn = make("div", "turn");

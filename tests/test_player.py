@@ -158,6 +158,7 @@ def test_the_headline_says_what_became_of_the_text(run: Run, begins: str, warns:
     assert found["headline"][0] == begins
     assert warns in found["warning"]
     assert bool(warns) is bool(found["warning"])
+    assert found["wrong"] == ("more than rounding explains" in warns), "red is for a bug alone"
 
 
 def test_the_headline_gives_the_speedup_of_decoding_and_its_colour():

@@ -125,7 +125,7 @@ def test_a_waiting_run_tells_its_place_and_its_drawn_order(store: Store):
     assert app.title[0].value == "Waiting for the device"
     assert "Assisted first, then Plain. The order was drawn at random." in texts(app)
     assert "Place 2 in the queue" in texts(app)
-    assert "Waits for its turn, after Assisted" in html(app)
+    assert html(app).count("Waits for the device") == 2
 
 
 def test_a_running_column_shows_its_exact_text_and_every_writer(store: Store):
@@ -316,6 +316,12 @@ def test_lists_of_runs_take_a_side_by_side_run(store: Store):
     for name in ("start", "measure"):
         open_page(name)
     assert "no timed passes" in texts(open_page("gamma", run=side)), "it says nothing about a curve"
+
+
+def test_a_shared_link_names_the_place_of_a_difference_without_its_tokens(store: Store):
+    run_id = side_runs.keep(store, side_runs.run(differ_at=30, margin=0.5))
+    app = open_page("side_by_side", run=store.get(run_id).share_id)
+    assert app.error[0].value.startswith("Assisted parts from plain at token 31. Both choices are 0.5 apart")
 
 
 def test_streamed_text_is_escaped_and_rejected_drafts_come_on_demand():

@@ -36,7 +36,7 @@ def _figures(found: LaneFigures) -> str:
     rows = (
         ("Tokens", f"{found.tokens:,}"),
         ("Time", seconds(found.seconds) if found.tokens else ""),
-        ("Tokens/s", f"{rate:,.0f}" if rate else ""),
+        ("Tokens/s", f"{rate:,.{0 if rate >= 100 else 1}f}" if rate else ""),
         ("First token", seconds(first) if first is not None else ""),
     )
     cells = "".join(f"<div><dt>{label}</dt><dd>{value or '&nbsp;'}</dd></div>" for label, value in rows)
@@ -87,5 +87,5 @@ def _style(palette: Palette) -> str:
 .side-text{{min-height:{LEAST_PX}px;tab-size:4}}
 .side-note{{font-size:.87rem;color:{palette.muted};margin:.5rem 0 0;font-variant-numeric:tabular-nums}}
 .cursor{{display:inline-block;width:.55em;height:1.1em;background:{palette.ink};vertical-align:text-bottom}}
-@media(max-width:500px){{.side-figures dd{{font-size:1.2rem}}}}"""
+@media(max-width:500px){{.side-figures dd{{font-size:1.2rem}}.side-text{{min-height:{LEAST_PX // 2}px}}}}"""
     return tokens.style(palette).replace("</style>", f"{own}\n</style>")

@@ -152,8 +152,8 @@ def _difference(run: Run, lane: int) -> None:
     if found.token is None:
         return
     margin = "" if found.margin is None else f" Both choices are {found.margin:.2g} apart in float32."
-    where = f"{name} parts from plain at token {found.token + 1}: {look.code(_token(run, 0, found.token))} became"
-    where += f" {look.code(_token(run, lane, found.token))}.{margin}"
+    texts = f": {look.code(_token(run, 0, found.token))} became {look.code(_token(run, lane, found.token))}" if privacy.has_texts(run) else ""
+    where = f"{name} parts from plain at token {found.token + 1}{texts}.{margin}"
     match found.equality:
         case "real difference":
             st.error(f"{where} That is more than rounding explains: a bug in the model, the library, or here.", icon=":material/error:")

@@ -118,6 +118,8 @@ def _state(run: Run, lane: int, now: int | None, begun: list[int]) -> str:
         return "writing"
     if lane in begun:
         return "done"
+    if run.status == "queued":
+        return "Waits for the device"
     before = run.spec.order[: run.spec.order.index(lane)]
     waits = [lane_name(run, other) for other in before]
     return f"Waits for its turn, after {', '.join(waits)}" if waits else "Begins as soon as the models are loaded"
