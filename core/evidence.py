@@ -148,7 +148,8 @@ def _measured(run: Run, kept: NDArray[np.int64], steps: Floats, policy: Policy, 
         for g in block:
             if plain and g.policy == policy and g.tokens > 1 and g.prompt in place and g.prompt < len(run.draft_prefill_s):
                 assisted = assisted_decode_s(g, plain, run.draft_prefill_s[g.prompt])
-                if assisted > 0:  # else a call of a few tokens, shorter than its prefills by timing noise
+                # Else a call of a few tokens: its first round wrote all of them, or it was shorter than its prefills by timing noise.
+                if assisted > 0 and cost[place[g.prompt]] > 0:
                     rows.append((place[g.prompt], per_step(plain) * (g.tokens - 1), assisted))
     if not rows:
         return None

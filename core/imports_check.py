@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Never, cast
 
-from core.analysis import analyse
+from core.analysis import Analysis, Unfinished, analyse
 from core.errors import InvalidInput
 from core.notes import MOST_NOTE_CHARACTERS, MOST_TAG_CHARACTERS, MOST_TAGS
 from core.policies import Drafting, Policy, PromptLookup
 from core.prompts import MOST_PROMPTS
-from core.record import Imported, Step, Summary
+from core.record import Imported, Step
 from core.run_document import LookupDocument, SampledDocument, TailsDocument, TraceDocument
 from core.runs import Difference, Environment, Generation, PassTimes, Run
 from core.typed import MOST_STOPS
@@ -24,7 +24,6 @@ LONGEST_TEXT = 10_000_000
 LONGEST_WORDS = 20_000
 """Of anything else: a note, an error, a token's text."""
 LONGEST_NAME = 1_000
-HIGHEST_RATIO = 1e6
 MOST_NEW_TOKENS = 100_000
 WIDEST_PASS = 1_000
 LONGEST_ROUND = 1_000
@@ -57,8 +56,8 @@ def _parts(value: dict[str, object] | list[object]) -> Iterator[tuple[str, objec
         yield from ((f"[{number}]", part) for number, part in enumerate(value))
 
 
-def check(run: Run) -> None:
-    """Raise InvalidInput unless the run has ended, its parts fit together, and it can be analysed."""
+def check(run: Run) -> Analysis | Unfinished:
+    """What the run says. Raises InvalidInput unless it has ended, its parts fit together, and it can be analysed."""
     if run.status in ("queued", "running"):
         refuse("run.status", f"is {run.status}: only runs that have ended can be imported")
     _check_about(run)
@@ -75,7 +74,7 @@ def check(run: Run) -> None:
     _check_steps(run.steps, run)
     if len(run.traces) > len(run.spec.prompts):
         refuse("traces", f"are {len(run.traces)} for {len(run.spec.prompts)} prompts")
-    _check_analysis(run)
+    return _analysed(run)
 
 
 def _check_about(run: Run) -> None:
@@ -86,8 +85,6 @@ def _check_about(run: Run) -> None:
             refuse(f"run.{name}", f"is {date.isoformat()}, no date with a time zone since {YEARS[0]}")
     if not 0 <= run.progress.fraction <= 1:
         refuse("run.progress.fraction", f"is {run.progress.fraction:g}, not a share")
-    if run.summary is not None:
-        _check_summary(run.summary)
     if run.environment is not None:
         _check_environment(run.environment)
     if run.imported is not None:
@@ -104,13 +101,6 @@ def _check_notes(run: Run) -> None:
             refuse(f"run.tags[{number}]", f"has {len(tag):,} characters")
     if len(run.note) > MOST_NOTE_CHARACTERS:
         refuse("run.note", f"has {len(run.note):,} characters")
-
-
-def _check_summary(summary: Summary) -> None:
-    if not 0 < summary.low <= summary.speedup <= summary.high <= HIGHEST_RATIO:
-        refuse("run.summary", "has a speedup outside of its interval")
-    if not 0 <= summary.alpha <= 1 or not 0 <= summary.c <= HIGHEST_RATIO or len(summary.policy) > LONGEST_NAME:
-        refuse("run.summary", "has an alpha, a c or a policy that cannot be")
 
 
 def _check_environment(environment: Environment) -> None:
@@ -282,10 +272,10 @@ def _is_share(text: str) -> bool:
         return False
 
 
-def _check_analysis(run: Run) -> None:
+def _analysed(run: Run) -> Analysis | Unfinished:
     """The last word: everything that pages compute is computed once."""
     try:
-        analyse(run)
+        return analyse(run)
     except (ValueError, ArithmeticError, LookupError, TypeError) as error:
         raise InvalidInput(
             f"This run cannot be imported: its measurements contradict each other ({type(error).__name__}). Export it again."

@@ -12,8 +12,9 @@ from pydantic_core import ErrorDetails
 from pydantic_core import from_json as parse
 
 from core import imports_check
+from core.analysis import Analysis, Unfinished, summary
 from core.errors import InvalidInput
-from core.record import Imported
+from core.record import Imported, Summary
 from core.run_document import FORMAT, VERSION, RunDocument, fingerprint
 from core.runs import Run
 
@@ -32,9 +33,10 @@ def from_json(content: bytes, name: str = "This file") -> Run:
     content = unpacked(content, name).removeprefix(BYTE_ORDER_MARK)
     raw = _object(content, name)
     run = _document(raw, content, name)
-    imports_check.check(run)
+    found = imports_check.check(run)
     edited = raw["sha256"] != fingerprint(raw["run"], raw["traces"])
-    return run.model_copy(update={"imported": _imported(run.imported, name, edited=edited)})
+    changes = {"imported": _imported(run.imported, name, edited=edited), "summary": _summary(run, found)}
+    return run.model_copy(update=changes)
 
 
 def unpacked(content: bytes, name: str) -> bytes:
@@ -89,6 +91,11 @@ def _first(error: ErrorDetails) -> str:
     value = repr(error["input"])
     shown = "" if error["type"] in ("missing", "extra_forbidden") else f", not {value[:60]}"
     return f"{where.removeprefix('.')[:200]}: {error['msg'][:1].lower()}{error['msg'][1:200]}{shown}"
+
+
+def _summary(run: Run, found: Analysis | Unfinished) -> Summary | None:
+    """Computed anew where the file has one, so that lists of runs and the run's page say the same."""
+    return summary(found) if run.summary is not None and isinstance(found, Analysis) else None
 
 
 def _imported(before: Imported | None, name: str, *, edited: bool) -> Imported:

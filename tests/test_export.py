@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from core import demo, export_csv, privacy, side
-from core.analysis import Analysis, analyse
+from core.analysis import Analysis, analyse, summary
 from core.columns import FOR_PEOPLE
 from core.errors import InvalidInput, NotMeasured
 from core.export_json import digits, to_json
 from core.imports_json import from_json
 from core.policies import Drafting, FixedGamma, Plain
 from core.prompts import check
-from core.record import Imported, Step, Summary
+from core.record import Imported, Step
 from core.runs import Difference, Lane, Message, Prompt, Run
 from core.trace import repeated_share
 from core.version import VERSION
@@ -169,10 +169,11 @@ def runs(draw: st.DrawFn) -> Run:
         "tags": tuple(draw(st.lists(st.text(max_size=9), max_size=2))),
         "edition": draw(st.integers(0, 9)),
         "disturbed": draw(st.booleans()),
-        "summary": Summary(verdict="use", policy="é", speedup=1.5, low=1.25, high=draw(st.floats(1.5, 3)), confirmed=True, alpha=0.5, c=0.1),
         "differences": (Difference(prompt=0, policy=FixedGamma(2), token=1, dtype="float32", margin=draw(st.floats(0, 1))),),
     }
-    return run.model_copy(update=changes)
+    run = run.model_copy(update=changes)
+    found = analyse(run)
+    return run.model_copy(update={"summary": summary(found)}) if isinstance(found, Analysis) and draw(st.booleans()) else run
 
 
 @settings(max_examples=40, deadline=None)

@@ -11,7 +11,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from core import imports
-from core.analysis import Analysis, Unfinished, analyse
+from core.analysis import Analysis, Unfinished, analyse, summary
 from core.errors import DraftgaugeError, InvalidInput
 from core.export_json import to_json
 from core.imports import is_record, preview, read, to_run
@@ -152,12 +152,14 @@ def test_hostile_text_is_only_text():
     assert run.spec.target.name == text
 
 
-@pytest.mark.parametrize("wrong", [{"speedup": 9.0}, {"high": 1e12}, {"alpha": 2.0}, {"c": -1.0}, {"policy": "p" * 1_001}])
-def test_summaries_that_contradict_themselves_are_refused(wrong: dict[str, Any]):
-    summary = {"verdict": "use", "policy": "x", "speedup": 1.5, "low": 1.0, "high": 2.0, "confirmed": True, "alpha": 0.5, "c": 0.1}
-    assert from_json(changed("run", "summary", to=summary)).summary is not None
-    with pytest.raises(InvalidInput, match=r"run\.summary has"):
-        from_json(changed("run", "summary", to=summary | wrong))
+def test_the_summary_is_computed_anew_and_not_believed():
+    found = analyse(synthetic.run())
+    assert isinstance(found, Analysis)
+    claimed = {"verdict": "use", "policy": "x", "speedup": 9.0, "low": 8.0, "high": 10.0, "confirmed": True, "alpha": 2.0, "c": -1.0}
+    whole = to_json(found.run, texts=True)
+    assert from_json(changed("run", "summary", to=claimed, source=whole)).summary == summary(found)
+    assert from_json(whole).summary is None
+    assert from_json(changed("run", "passes", to=[], source=changed("run", "summary", to=claimed, source=whole))).summary is None
 
 
 def test_packed_records_and_a_byte_order_mark_are_read():
