@@ -17,7 +17,7 @@ function running(lane) {
       tokens: before.tokens + each.writers.length,
       drafted: before.drafted + each.drafted,
       accepted: before.accepted + each.accepted,
-      ended: before.ended + (each.drafted > each.accepted),
+      ended: before.ended + (each.thrown > 0),
       draft: before.draft + each.draft,
       verify: before.verify + each.verify,
     });
@@ -85,8 +85,9 @@ function countWords(lane, total) {
 function proposedWords(total) {
   if (!total.drafted) return "nothing proposed";
   const examined = total.accepted + total.ended;
-  const rates = [`acceptance ${(total.accepted / examined).toFixed(2)}`, `utilisation ${(total.accepted / total.drafted).toFixed(2)}`];
-  return `${counted(total.drafted, "token")} proposed, ${examined} examined, ${total.accepted} accepted: ${rates.join(", ")}`;
+  const acceptance = examined ? `acceptance ${(total.accepted / examined).toFixed(2)}, ` : "";
+  const rates = `${acceptance}utilisation ${(total.accepted / total.drafted).toFixed(2)}`;
+  return `${counted(total.drafted, "token")} proposed, ${examined} examined, ${total.accepted} accepted: ${rates}`;
 }
 
 function shareWords(total, seconds) {

@@ -139,6 +139,7 @@ def _lane(run: Run, place: int, lane: Lane, texts: bool) -> Json:
                 letters,
                 step.pieces if texts else [],
                 step.rejected if texts else [],
+                len(step.rejected),
             ]
             for step, letters in zip(steps, writers, strict=True)
         ],
@@ -152,13 +153,18 @@ def _writers(steps: Sequence[Step], lane: Lane) -> list[str]:
 
 
 def lane_name(run: Run, place: int) -> str:
-    """What a column is called: Plain, Assisted, Prompt lookup; with its setting where two would have the same name."""
-    policy = run.spec.lanes[place].policy
-    if isinstance(policy, Plain):
+    """What a column is called: Plain, Assisted, Prompt lookup. Where two would be the same: its setting, its draft, or its number."""
+    own = run.spec.lanes[place]
+    if isinstance(own.policy, Plain):
         return "Plain"
-    alike = sum(type(lane.policy) is type(policy) for lane in run.spec.lanes)
-    name = "Prompt lookup" if isinstance(policy, PromptLookup) else "Assisted"
-    return name if alike == 1 else describe(policy).capitalize()
+    alike = [lane for lane in run.spec.lanes if type(lane.policy) is type(own.policy)]
+    if len(alike) == 1:
+        return "Prompt lookup" if isinstance(own.policy, PromptLookup) else "Assisted"
+    setting = describe(own.policy).capitalize()
+    twins = [(lane.draft or run.spec.draft).name for lane in alike if lane.policy == own.policy]
+    if len(twins) == 1:
+        return setting
+    return f"{setting}, {(own.draft or run.spec.draft).name if len(set(twins)) == len(twins) else f'column {place + 1}'}"
 
 
 def lane_detail(lane: Lane) -> str:

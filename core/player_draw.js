@@ -15,8 +15,9 @@ const byId = (id) => document.getElementById(id);
 const lanes = run.lanes.map((lane) => ({ ...lane, steps: lane.steps.map(step) }));
 const end = Math.max(1e-6, ...lanes.map((lane) => lane.end));
 
-function step([at, drafted, accepted, draft, verify, by, pieces, rejected]) {
-  return { at, drafted, accepted, draft, verify, writers: [...by].map((letter) => WRITERS[letter]), pieces, rejected };
+// thrown: how many were thrown away, which is not drafted less accepted where the answer ends with a drafted token.
+function step([at, drafted, accepted, draft, verify, by, pieces, rejected, thrown]) {
+  return { at, drafted, accepted, draft, verify, writers: [...by].map((letter) => WRITERS[letter]), pieces, rejected, thrown };
 }
 
 // Small makers of elements and words.
@@ -202,7 +203,7 @@ function roundButton(each, index) {
   button.dataset.round = index;
   button.dataset.accepted = each.accepted;
   button.setAttribute("aria-label", roundWords(each, index));
-  const thrown = Array(Math.max(0, each.drafted - each.accepted)).fill("rejected");
+  const thrown = Array(each.thrown).fill("rejected");
   button.append(...[...each.writers, ...thrown].map((writer) => make("i", writer)));
   return button;
 }
@@ -229,7 +230,7 @@ function drawLegend() {
   }
 }
 
-const throws = (lane) => lane.steps.some((each) => each.drafted > each.accepted);
+const throws = (lane) => lane.steps.some((each) => each.thrown);
 
 function draw() {
   drawHead();

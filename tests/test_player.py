@@ -85,6 +85,7 @@ def test_the_recorded_steps_are_in_the_document():
         assert [step[:5] for step in lane["steps"]] == [[s.at_s, s.drafted, s.accepted, s.draft_s, s.verify_s] for s in steps]
         assert "".join(piece for step in lane["steps"] for piece in step[6]) == "".join(side_runs.TEXT)
         assert [step[7] for step in lane["steps"]] == [list(s.rejected) for s in steps]
+        assert [step[8] for step in lane["steps"]] == [len(s.rejected) for s in steps]
         assert lane["end"] == run.generations[-1 - place].total_s
         assert lane["tokens"] == len(side_runs.TEXT)
     assert [[step[5] for step in lane["steps"][:2]] for lane in content(player(run))["lanes"]] == [["p", "p"], ["t", "t"], ["b", "cct"]]
@@ -96,7 +97,7 @@ def test_without_texts_none_is_in_the_document(run: Run, texts: bool):
     found = content(text)
     assert found["texts"] is False
     assert found["prompt"] == []
-    assert all(step[6:] == [[], []] for lane in found["lanes"] for step in lane["steps"])
+    assert all(step[6:8] == [[], []] for lane in found["lanes"] for step in lane["steps"])
     assert found["lanes"][1]["tokens"] == len(side_runs.TEXT)
     assert not re.search("Explain|Literally|guesses|oracle|withheld|\u25af|u25af", text)
 
@@ -185,6 +186,14 @@ def test_columns_have_names_of_their_own():
     run = side_runs.run()
     run = run.model_copy(update={"spec": run.spec.model_copy(update={"lanes": tuple(Lane(policy=policy) for policy in policies)})})
     assert [lane_name(run, place) for place in range(4)] == ["Plain", "Fixed gamma 3", "Fixed gamma 8", "Prompt lookup"]
+    twin = Lane(policy=FixedGamma(3), draft=ModelRef(source="folder", name="tiny", path=""))
+    for third, names in (
+        (twin, ["Fixed gamma 3, small_model", "Fixed gamma 3, tiny"]),
+        (run.spec.lanes[1], ["Fixed gamma 3, column 2", "Fixed gamma 3, column 3"]),
+    ):
+        lanes = (Lane(policy=Plain()), Lane(policy=FixedGamma(3)), third)
+        alike = run.model_copy(update={"spec": run.spec.model_copy(update={"lanes": lanes})})
+        assert [lane_name(alike, place) for place in (1, 2)] == names
     other = Lane(policy=TransformersDefault(), draft=ModelRef(source="folder", name="tiny", path=""), ensemble_weight=0.4)
     assert lane_detail(other) == "target with tiny, library default: 20, 0.4, lossy: the draft has weight 0.4"
     assert lane_detail(Lane(policy=PromptLookup(10))) == "target copying up to 10, n-gram 2"

@@ -61,10 +61,11 @@ def _pace(found: LaneFigures, assisted: bool, state: str) -> str:
 
 def _proposed(found: LaneFigures) -> str:
     """In the words of the player (player.js)."""
-    if found.acceptance is None or found.utilisation is None:
+    if not found.drafted:
         return "nothing proposed"
+    acceptance = "" if found.acceptance is None else f"acceptance {found.acceptance:.2f}, "
     counts = f"{numbers.counted(found.drafted, 'token')} proposed, {found.examined:,} examined, {found.accepted:,} accepted"
-    return f"{counts}: acceptance {found.acceptance:.2f}, utilisation {found.utilisation:.2f}"
+    return f"{counts}: {acceptance}utilisation {found.utilisation:.2f}"
 
 
 def _shares(found: LaneFigures, assisted: bool) -> str:
