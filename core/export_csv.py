@@ -2,8 +2,9 @@
 
 CSV as in RFC 4180, UTF-8, the names of the columns in the first row; their meanings are `PER_PROMPT`, `PER_POLICY` and `PER_TOKEN`. A
 cell without a value is empty. Numbers are numbers, with as many digits as it takes to read them back exactly. A text that a spreadsheet
-would run as a formula (it begins with =, +, -, @, a tab or a line break) gets an apostrophe in front, which spreadsheets do not
-show; everything else is as it was said. Without texts the cells of prompts, tokens and their ids are empty.
+would run as a formula (it begins with =, +, -, @, their full-width forms, a tab or a line break) gets an apostrophe in front, which
+stays visible; everything else is as it was said, so a token's text can be "NA" or "null", which pandas takes for no value unless it is
+told `keep_default_na=False`. Without texts the cells of prompts, tokens and their ids are empty.
 """
 
 import csv
@@ -18,7 +19,7 @@ from core.export_json import digits
 from core.runs import Run
 from core.trace import PromptTrace, repeated_share
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
 
 PER_PROMPT = {
     "prompt": "number of the prompt, from 1",
@@ -26,7 +27,7 @@ PER_PROMPT = {
     "prompt_tokens": "length of the prompt as the target read it",
     "answer_tokens": "length of the plain answer",
     "ended_by": "eos: the target ended it; length: the budget was used up; stop: cut at a stop string",
-    "alpha": "mean chance over its answer tokens that the draft's token is accepted",
+    "alpha": "mean chance over its answer tokens that the draft's token is accepted (greedy: of `accept`; sampling: of `overlap`)",
     "predicted_speedup": "of the recommended setting, decode only, ratio to plain",
     "repeated_8grams": "share of the answer's 8-grams that occurred before in it",
     "begins": "the first characters of the prompt",

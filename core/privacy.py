@@ -1,8 +1,11 @@
 """A run without its texts, so that it can be shown to others and still be checked.
 
 Gone: prompts, answers, drafted and thrown-away tokens (their texts and their ids, because ids are text), and the note, which may
-quote them. Kept: every number that a prediction needs, token counts, labels, tags, stop strings, names of models and machines. All
-predictions of such a run equal those of the whole run.
+quote them. Kept: every number that a prediction needs, token counts, names of models and machines with their folders, and labels, tags
+and stop strings: these are settings and kinds of traffic, people choose them, and without them the numbers cannot be read. Pages say
+so beside the switch. All predictions of such a run equal those of the whole run.
+
+It hides texts from readers, not from somebody who has both models and guesses a prompt with its answer: the numbers confirm a right guess.
 
 A prompt is replaced by a keyed hash of what it says (HMAC-SHA-256, 64 bits shown). A plain hash of a short prompt could be guessed by
 trying likely ones; without the installation's key it cannot, and still the same prompt has the same hash in all runs that one

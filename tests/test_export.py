@@ -262,7 +262,7 @@ def test_csv_per_token(sampled: bool):
     assert hidden[3]["accept"] == rows[3]["accept"]
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2", "@SUM(A1)", "\tx", "\rx", "\nx"])
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2", "@SUM(A1)", "\uff1d1", "\tx", "\rx", "\nx"])
 def test_a_cell_never_begins_a_formula(text: str):
     run = synthetic.run(prompts=1, tokens=4)
     run = run.model_copy(update={"traces": (dataclasses.replace(run.traces[0], pieces=(text, 'a"b', "c,d", "-")),)})

@@ -15,6 +15,7 @@ from core.runs import Run
 from core.ui import desk, link_box, look, report_box
 
 TEXTS = "export_texts"
+WITHOUT = "Off: every number stays, texts do not: a prompt becomes a hash, and the note is left out. Labels, tags, stop strings and names stay."
 
 
 def show(run: Run) -> None:
@@ -41,9 +42,9 @@ def _texts(run: Run) -> bool:
     if not run.spec.prompts:
         return False
     if desk.settings().read_only or not privacy.has_texts(run):
-        look.note("Prompts and answers are not in it: tokens are counted, and prompts stand as hashes.")
+        look.note("Prompts and answers are not in it: tokens are counted, and prompts stand as hashes. Labels, tags, stop strings and names are.")
         return False
-    st.toggle("With prompts and answers", key=TEXTS, help="Off: every number stays, texts do not. A prompt becomes a hash, and notes are left out.")
+    st.toggle("With prompts and answers", key=TEXTS, help=WITHOUT)
     return bool(st.session_state[TEXTS])
 
 
