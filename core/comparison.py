@@ -74,11 +74,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Caution:
-    """One reason not to compare: the settings that differ, in which runs, and what cannot be compared then."""
+    """One reason not to compare: the settings that differ, each one's runs by their letters, and what cannot be compared then."""
 
     topic: Topic
     names: tuple[str, ...]
-    others: str
+    others: tuple[str, ...]
     sentence: str
 
 
@@ -105,7 +105,13 @@ def cautions(every: Sequence[Row]) -> list[Caution]:
     for row in differences(every):
         if row.topic:
             found.setdefault(row.topic, []).append(row)
-    return [Caution(topic, tuple(row.name for row in those), _letters(row.others for row in those), CANNOT[topic]) for topic, those in found.items()]
+    return [Caution(topic, tuple(row.name for row in those), tuple(row.others for row in those), CANNOT[topic]) for topic, those in found.items()]
+
+
+def confounded(every: Sequence[Row]) -> str:
+    """Letters of the runs whose speedup differs from the baseline's for more reasons than the draft. Other prompts alone are none: the
+    paired test takes those that both have."""
+    return _letters(row.others for row in differences(every) if row.topic and row.name != "Prompts")
 
 
 def gaps(every: Sequence[Row]) -> tuple[str, list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from core import database, history, notes, run_rows
 from core.database import runs
@@ -57,6 +57,11 @@ class Shelf:
         """Show these deleted runs again, or all of them; how many."""
         with self._begin() as connection:
             return notes.restore(connection, run_ids)
+
+    def hidden(self, run_ids: Sequence[str]) -> set[str]:
+        """Those of these runs that are deleted and can be restored."""
+        with self._begin() as connection:
+            return set(connection.execute(select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.deleted_s.is_not(None))).scalars())
 
     def purge(self, before_s: float) -> int:
         """Remove for good what was deleted before a moment, and return how many runs. `compact` gives their room back to the disk."""

@@ -99,6 +99,7 @@ def test_what_cannot_be_compared_is_said_and_nothing_else(store: Store, cheap: s
     [warning] = app.warning
     said = warning.value.replace("\\", "")
     assert "Device name: other in B." in said
+    assert list(table(app, "Says")["Says"]) == ["gains less; settings differ too"]
     assert "Number format: other in B." in said
     assert "PyTorch: other in B." in said
     for other_topic in ("Prompts", "Decoding", "Temperature", "Target", "Seed"):
@@ -113,6 +114,21 @@ def test_other_prompts_are_not_tested_against_each_other(store: Store, cheap: st
     app = page(cheap, synthetic.keep(store, spec(run, prompts=strange)), baseline=cheap)
     assert list(table(app, "Says")["Says"]) == ["cannot be tested: no prompt is in both"]
     assert "Prompts: other in B." in texts(app)
+    assert "shows the largest gain" in app.title[0].value
+    assert "Not tested against it, for want of common prompts: B." in texts(app)
+
+
+def test_each_setting_is_named_with_the_runs_it_differs_in_and_a_deleted_or_broken_run_is_said_to_be_one(store: Store, cheap: str):
+    run = synthetic.run(c=0.1, draft="cheap_draft", status="interrupted")
+    other = synthetic.keep(store, environment(run, torch="2.9"))
+    third = synthetic.keep(store, environment(run.model_copy(update={"status": "done"}), torch="2.9", transformers="5.1"))
+    store.delete([third])
+    app = page(cheap, other, third, baseline=cheap)
+    assert "PyTorch: other in B, C; Transformers: other in C." in texts(app)
+    assert "This run was interrupted; what it had measured is compared." in texts(app)
+    assert f"Run {third}, big_model with cheap_draft, was deleted" in texts(app)
+    assert app.title[0].value.startswith("A, cheap\\_draft, shows the largest gain"), "the others gain as much"
+    assert "Not told apart from it by the paired test: B, C." in texts(app)
 
 
 def test_more_speed_on_other_prompts_is_no_gain_over_the_baseline(store: Store, cheap: str):

@@ -144,7 +144,11 @@ def test_planted_differences_are_named_exactly(planted: set[str], where: int):
     topics = {row.topic for row in rows if row.topic}
     found = comparison.cautions(compared)
     assert {caution.topic for caution in found} == topics
-    assert {name for caution in found for name in caution.names} == {row.name for row in rows if row.topic}
+    assert {name: others for caution in found for name, others in zip(caution.names, caution.others, strict=True)} == {
+        row.name: row.others for row in rows if row.topic
+    }
+    more = [row for row in rows if row.topic and row.name != "Prompts"]
+    assert comparison.confounded(compared) == (comparison.LETTERS[where] if more else "")
 
 
 def test_every_field_of_the_records_is_a_setting_or_named_as_none():

@@ -83,6 +83,9 @@ def test_the_address_filters_orders_and_pages(store: Store):
     app.text_input(key="find").set_value("nothing like it").run()
     assert "No run is like that" in texts(ok(app))
     assert listed(ok(button(app, "Show all runs").click().run()))[0] == "r52"
+    app = open_page("runs", draft_is="gone", target_is="big_model")
+    assert "No run is like that" in texts(app), "a link to runs that were deleted meanwhile does not show all others"
+    assert "Filters (2)" in [box.proto.popover.label for box in app.get("popover")]
 
 
 def test_deleting_is_taken_back_after_other_clicks(store: Store):

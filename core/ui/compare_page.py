@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.analysis import Analysis, Unfinished
 from core.compare_runs import Entry, paired
-from core.comparison import LEAST, LETTERS, MOST, Caution, Row, cautions, gaps, rows
+from core.comparison import LEAST, LETTERS, MOST, Caution, Row, cautions, confounded, gaps, rows
 from core.errors import InvalidInput, StoreError
 from core.imports import WORDS, is_record
 from core.runs import Run
@@ -31,13 +31,13 @@ def show(ids: list[str], baseline: str) -> None:
     base = entries[_choose(entries, baseline)]
     every = rows([entry.run for entry in entries], base.place)
     with headline:
-        look.headline(*_headline(entries, base))
+        look.headline(*_headline(entries, base, confounded(every)))
     _legend(entries, base)
     _warn(entries, every, [*lost, *_too_many(wanted)])
     if any(entry.analysis for entry in entries):
         compare_charts.curves_and_quadrant(entries, base)
         compare_tables.quantities(entries, base)
-        compare_tables.tests(entries, base)
+        compare_tables.tests(entries, base, confounded(every))
         compare_charts.labels(entries)
     else:
         compare_charts.quadrant(entries, base)
@@ -46,7 +46,7 @@ def show(ids: list[str], baseline: str) -> None:
 
 
 def _find(ids: list[str]) -> tuple[list[Run], list[str]]:
-    """The runs that can be read, and a sentence for each that cannot."""
+    """The runs that can be read, and a sentence for each that cannot, or that was deleted and is kept for a while."""
     store, _ = desk.desk()
     found: list[Run] = []
     lost: list[str] = []
@@ -55,6 +55,10 @@ def _find(ids: list[str]) -> tuple[list[Run], list[str]]:
             found.append(desk.example() if run_id == desk.EXAMPLE else store.get(run_id))
         except (InvalidInput, StoreError) as error:
             lost.append(str(error))
+    hidden = store.hidden([run.id for run in found])
+    lost += [
+        f"Run {run.id}, {result.pair_name(run)}, was deleted. It can still be restored on the page of runs." for run in found if run.id in hidden
+    ]
     return found, lost
 
 
@@ -83,32 +87,37 @@ def _title(entry: Entry) -> str:
     return f"{entry.letter}: {result.pair_name(entry.run)}, {numbers.when(entry.run.created)}"
 
 
-def _headline(entries: list[Entry], base: Entry) -> tuple[str, str]:
-    """Who gains most, and how that compares with the baseline on the prompts that both have."""
+def _headline(entries: list[Entry], base: Entry, confounded: str) -> tuple[str, str]:
+    """Who gains most, and how that compares with the baseline on the prompts that both have. confounded: letters of `core.comparison`."""
     known = [(entry, entry.analysis) for entry in entries if entry.analysis]
     if not known:
         return f"{len(entries)} runs side by side: none has a speedup", ""
     best, seen = max(known, key=lambda pair: pair[1].advice.speedup)
     said = [f"{look.plain(compare_tables.setting_words(seen))}; {look.ORIGINS['confirmed' if seen.advice.confirmed else 'replayed']}"]
     if best is base or base.analysis is None:
-        tests = [(entry.letter, paired(other, seen).says) for entry, other in known if entry is not best]
-        close = [letter for letter, says in tests if says not in ("gains less", "gains more")]
+        tests = {entry.letter: paired(other, seen) for entry, other in known if entry is not best}
+        untested = [letter for letter, test in tests.items() if test.between is None]
+        close = [letter for letter, test in tests.items() if test.between and test.between.low <= 1 <= test.between.high]
         said.append(f":small[:gray[Not told apart from it by the paired test: {', '.join(close)}.]]" if close else "")
-        return _gains(best, seen, ""), " ".join(said)
+        said.append(f":small[:gray[Not tested against it, for want of common prompts: {', '.join(untested)}.]]" if untested else "")
+        return _gains(best, seen, "", alone=not close and not untested), " ".join(said)
     test = paired(seen, base.analysis)
     ratio = "" if test.ratio is None else f" **{numbers.ratio(test.ratio)} {numbers.interval(test.between)}** of the speedup of {base.letter}"
     on = f" on {numbers.counted(test.shared, 'prompt')} of both" if test.shared else ""
-    said.append(f":small[:gray[Beside the baseline:{ratio}{on}; {test.says}.]]")
+    said.append(f":small[:gray[Beside the baseline:{ratio}{on}; {test.says}{compare_tables.ALSO if best.letter in confounded else ''}.]]")
     but = {"gains more": "", "gains as much": f", not more than {base.letter}", "gains less": f", less than {base.letter} on the same prompts"}
     return _gains(best, seen, but.get(test.says, f", not told apart from {base.letter}")), " ".join(said)
 
 
-def _gains(best: Entry, seen: Analysis, but: str) -> str:
-    """The headline. but: what the paired test against the baseline takes back, where prompts or chance made the larger number."""
+def _gains(best: Entry, seen: Analysis, but: str, *, alone: bool = True) -> str:
+    """The headline. but: what the paired test against the baseline takes back, where prompts or chance made the larger number.
+
+    alone: whether every other run is known to gain less.
+    """
     speed = numbers.speed(seen.advice.speedup)
     if round(seen.advice.speedup, 2) <= 1:
         return f"None of these gains: the best, {best.letter}, reaches :orange[{speed}]"
-    verb = "shows the largest gain" if but else "gains most"
+    verb = "shows the largest gain" if but or not alone else "gains most"
     return f"{best.letter}, {look.plain(best.run.spec.draft.name)}, {verb}: :green[{speed}]{but}"
 
 
@@ -134,7 +143,7 @@ def _known(entry: Entry) -> str:
     where = run.environment.device_name if run.environment else run.spec.device
     about = f"{numbers.when(run.created)}, {where}, {run.spec.dtype}, {run.spec.decoding.words()}, {numbers.counted(len(run.spec.prompts), 'prompt')}"
     if entry.analysis:
-        return f"{about}."
+        return f"{about}." if run.status == "done" else f"{about}. {_ended(run)}; what it had measured is compared."
     return f"{about}. {_lacks(entry)}"
 
 
@@ -150,9 +159,13 @@ def _lacks(entry: Entry) -> str:
     if run.spec.extent == "side_by_side":
         return "A side-by-side run of one prompt: it has no curve."
     if run.status != "done":
-        return f"This run {'has failed' if run.status == 'failed' else f'was {run.status}'}, so there is no speedup. {run.error}{alpha}".strip()
+        return f"{_ended(run)}, so there is no speedup. {run.error}{alpha}".strip()
     missing = entry.seen.missing if isinstance(entry.seen, Unfinished) else ""
     return f"No speedup: {missing}{alpha}"
+
+
+def _ended(run: Run) -> str:
+    return "This run has failed" if run.status == "failed" else f"This run was {run.status}"
 
 
 def _listed(given: list[str]) -> str:
@@ -179,5 +192,8 @@ def _warn(entries: list[Entry], every: list[Row], lost: list[str]) -> None:
 
 
 def _differs(caution: Caution) -> str:
-    """Which settings, and in which runs: "Device name, Threads: other in B, C."."""
-    return f"{', '.join(caution.names)}: other in {', '.join(caution.others)}."
+    """Which settings, and in which runs: "Device name, Threads: other in B, C; Platform: other in C."."""
+    together: dict[str, list[str]] = {}
+    for name, others in zip(caution.names, caution.others, strict=True):
+        together.setdefault(others, []).append(name)
+    return "; ".join(f"{', '.join(names)}: other in {', '.join(others)}" for others, names in together.items()) + "."

@@ -12,6 +12,9 @@ from core.comparison import Row, differences, same
 from core.policies import describe
 from core.ui import look, numbers
 
+ALSO = "; settings differ too"
+"""Behind a test's verdict where something else than the draft could be the reason."""
+
 
 def setting_words(seen: Analysis) -> str:
     """The best setting of a run, for a sentence's beginning."""
@@ -58,8 +61,8 @@ def _beside(one: Quantity, other: Quantity) -> str:
     return numbers.ratio(one.value / other.value)
 
 
-def tests(entries: Sequence[Entry], base: Entry) -> None:
-    """The paired test of each run's best setting against the baseline's."""
+def tests(entries: Sequence[Entry], base: Entry, confounded: str) -> None:
+    """The paired test of each run's best setting against the baseline's. confounded: letters of `core.comparison`."""
     if base.analysis is None:
         look.note(f"The baseline {base.letter} has no speedup, so nothing is tested against it. Choose another baseline.")
         return
@@ -67,7 +70,7 @@ def tests(entries: Sequence[Entry], base: Entry) -> None:
     if not others:
         return
     st.subheader(f"Best setting beside that of {base.letter}", anchor=False)
-    table = pd.DataFrame([_tested(entry, seen, test) for entry, seen, test in others])
+    table = pd.DataFrame([_tested(entry, seen, test, entry.letter in confounded) for entry, seen, test in others])
     look.table(table, "Paired test of the best settings against the baseline's", {"Speedup": "%.2fx", "Beside the baseline": "%.2fx"})
     best = look.plain(setting(base.analysis))
     look.note(
@@ -75,9 +78,11 @@ def tests(entries: Sequence[Entry], base: Entry) -> None:
         "decoding of its own run: not the speeds themselves, which also depend on target and machine. Paired: what a prompt does to both cancels, "
         "so the 95 % interval is tighter than those of the speedups; a predicted side adds its own error."
     )
+    if any(entry.letter in confounded for entry, _, _ in others):
+        look.note("Settings differ too: the drafts are not the only reason for the difference; the box above says what else is.")
 
 
-def _tested(entry: Entry, seen: Analysis, test: Paired) -> dict[str, object]:
+def _tested(entry: Entry, seen: Analysis, test: Paired, also: bool) -> dict[str, object]:
     return {
         "Run": f"{entry.letter}: {entry.run.spec.draft.name}",
         "Best setting": setting(seen),
@@ -85,7 +90,7 @@ def _tested(entry: Entry, seen: Analysis, test: Paired) -> dict[str, object]:
         "Beside the baseline": test.ratio,
         "Paired interval": numbers.interval(test.between),
         "Prompts of both": test.shared,
-        "Says": test.says,
+        "Says": test.says + (ALSO if also and test.shared else ""),
     }
 
 
@@ -102,9 +107,10 @@ def settings(entries: Sequence[Entry], base: Entry, every: Sequence[Row]) -> Non
         look.note(f"{hashed}Everything else that could change a result is the same in all runs{known}.")
     else:
         look.note(f"None: these runs were measured with the same settings, on the same machine, with the same versions{known}.")
-    with st.expander(f"{numbers.counted(len(equal), 'setting')} that all runs share", icon=":material/table:", type="compact"):
-        shared = pd.DataFrame({"Setting": [row.name for row in equal], "All runs": [row.words[0] for row in equal]})
-        look.table(shared, "Settings that all runs share")
+    if equal:
+        with st.expander(f"{numbers.counted(len(equal), 'setting')} that all runs share", icon=":material/table:", type="compact"):
+            shared = pd.DataFrame({"Setting": [row.name for row in equal], "All runs": [row.words[0] for row in equal]})
+            look.table(shared, "Settings that all runs share")
     if partly:
         with st.expander(f"{numbers.counted(len(partly), 'setting')} not known in every run", icon=":material/help:", type="compact"):
             look.table(_table(partly, names), "Settings that are not known in every run")

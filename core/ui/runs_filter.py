@@ -44,7 +44,7 @@ def show(choices: Choices) -> Asked:
         st.text_input("Search", key="find", bind="query-params", placeholder="Model, tag, words of a note, id", on_change=_first_page)
     with order:
         st.selectbox("Order", list(SORTED), key="sort", bind="query-params", on_change=_first_page)
-    active = sum(bool(st.session_state.get(key)) for key in (*_LISTS, *_DAYS))
+    active = sum(key in st.query_params for key in (*_LISTS, *_DAYS))
     with filters.popover(f"Filters ({active})" if active else "Filters", icon=":material/filter_list:", width="stretch", key="runs_filters"):
         _filters(choices)
     with columns.popover("Columns", icon=":material/view_column:", width="stretch", key="runs_columns"):
@@ -70,7 +70,9 @@ def clear() -> None:
 
 def _filters(choices: Choices) -> None:
     def several(label: str, key: str, options: tuple[str, ...]) -> None:
-        st.multiselect(label, options, key=key, bind="query-params", on_change=_first_page, placeholder="Any")
+        """What is asked for is always offered, so that a link whose last run was deleted does not show all runs."""
+        offered = list(dict.fromkeys((*options, *st.query_params.get_all(key))))
+        st.multiselect(label, offered, key=key, bind="query-params", on_change=_first_page, placeholder="Any")
 
     several("Target", "target_is", choices.targets)
     several("Draft", "draft_is", choices.drafts)

@@ -9,11 +9,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import streamlit as st
 
 from core.errors import DraftgaugeError
+from core.planner import Planner
 from core.store import Store
 from core.ui import look, numbers
-from core.ui.desk import desk, read_only
+from core.ui.desk import desk, planner, read_only
 
 AGES = {"whenever it was deleted": 0.0, "deleted over 7 days ago": 7 * 86_400.0, "deleted over 30 days ago": 30 * 86_400.0}
+HOLD_TEXTS = ("report", "prompt_preview", "import_prompts")
+"""Jobs whose answers repeat prompts and answers; they are made anew when somebody asks."""
 _TASK, _SAID = "_tidying", "_tidied"
 
 
@@ -27,7 +30,8 @@ def show() -> None:
     store, _ = desk()
     taken = store.size_bytes()
     label = "Storage" if taken is None else f"Storage: {numbers.file_size(taken)}"
-    with st.expander(label, icon=":material/database:"):
+    busy = st.session_state.get(_TASK) is not None or _SAID in st.session_state  # another size is another label, and so a folded section
+    with st.expander(label, icon=":material/database:", expanded=busy):
         if st.session_state.get(_TASK) is not None:
             _wait()
             return
@@ -52,14 +56,16 @@ def _buttons(store: Store, deleted: int) -> None:
 
 
 def _begin(age_s: float) -> None:
-    st.session_state[_TASK] = _thread().submit(_tidy, desk()[0], time.time() - age_s)
+    st.session_state[_TASK] = _thread().submit(_tidy, desk()[0], planner(), time.time() - age_s)
 
 
-def _tidy(store: Store, before_s: float) -> str:
-    """Remove and compact; what there is to say."""
+def _tidy(store: Store, jobs: Planner, before_s: float) -> str:
+    """Remove runs and what else holds their texts, and compact; what there is to say."""
     try:
         before = store.size_bytes() or 0
         removed = store.purge(before_s)
+        for task in HOLD_TEXTS if removed else ():
+            jobs.forget(task)
         store.compact()
         freed = max(0, before - (store.size_bytes() or 0))
     except DraftgaugeError as error:
