@@ -262,6 +262,17 @@ def test_change_and_run_again_brings_back_what_was_asked(store: Store, submitted
     assert asked.lanes[1].policy == FixedGamma(5)
 
 
+def test_change_and_run_again_brings_back_the_third_column_and_the_lossy_option(store: Store, submitted: list[RunSpec]):
+    run = side_runs.run(lookup=True)
+    plain, second, third = run.spec.lanes
+    lanes = (plain, second.model_copy(update={"ensemble_weight": 0.3}), third)
+    spec = run.spec.model_copy(update={"target": demo.TARGET, "draft": demo.DRAFT, "lanes": lanes})
+    app = open_page("side_by_side", run=side_runs.keep(store, run.model_copy(update={"spec": spec})))
+    button(app, "Change and run again").click().run()
+    button(ok(app), "Run side by side").click().run()
+    assert submitted[0].lanes == lanes
+
+
 def test_an_unknown_run_is_said_to_be_unknown_and_the_page_still_opens(store: Store):
     app = open_page("side_by_side", run="0123456789")
     assert app.title[0].value == "There is no such run here"

@@ -73,7 +73,7 @@ def _resolved(text: str | None) -> ModelRef | None:
 def again(run: Run) -> None:
     """A side-by-side run back into the form, with everything that it was asked. A callback."""
     _take_settings(run.spec)
-    side_lanes.put(run.spec.lanes[1].policy)
+    side_lanes.put(run.spec.lanes[1:])
     side_prompt.take(run.spec.prompts[0])
     _begin(run)
 

@@ -43,16 +43,31 @@ def assisted(recommended: Policy | None, target: ModelRef | None, draft: ModelRe
     return Lane(policy=policy, ensemble_weight=weight)
 
 
-def put(policy: Policy) -> None:
-    """Put a policy into the second column's fields; for callbacks. What the fields cannot hold stays the library's default."""
+def put(lanes: Sequence[Lane]) -> None:
+    """Put the assisted columns of a run into the form; for callbacks. What the fields cannot hold stays the library's default."""
+    state = st.session_state
+    second, *more = lanes
+    _put_policy("assisted", second.policy)
+    state["side_weight"] = second.ensemble_weight or 0.0
+    state["side_third"] = "none"
+    for lane in more:
+        if isinstance(lane.policy, PromptLookup):
+            state["side_third"], state["side_lookup_tokens"], state["side_lookup_ngram"] = "lookup", lane.policy.tokens, lane.policy.ngram
+            continue
+        state["side_third"] = "draft" if lane.draft else "policy"
+        state["side_other"] = address(lane.draft) if lane.draft else None
+        _put_policy("third", lane.policy)
+
+
+def _put_policy(name: str, policy: Policy) -> None:
     state = st.session_state
     if not isinstance(policy, Drafting) or policy == TransformersDefault():
-        state[ASSISTED_KEY] = DEFAULT
+        state[f"side_policy_{name}"] = DEFAULT
         return
     kind = FIXED if policy == FixedGamma(policy.limit) else UNSURE if policy.schedule == "constant" else MOVING
-    state[ASSISTED_KEY] = kind
-    state["side_gamma_assisted"] = policy.limit
-    state[f"side_threshold_assisted_{kind}"] = policy.threshold
+    state[f"side_policy_{name}"] = kind
+    state[f"side_gamma_{name}"] = policy.limit
+    state[f"side_threshold_{name}_{kind}"] = policy.threshold
 
 
 def third(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | None, *, sample: bool) -> tuple[Lane, ...] | None:
@@ -66,9 +81,11 @@ def third(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | Non
         case "draft":
             return _other_draft(offered, target, draft, sample=sample)
         case "lookup":
+            st.session_state.setdefault("side_lookup_tokens", 10)
+            st.session_state.setdefault("side_lookup_ngram", 2)
             with st.container(horizontal=True):
-                most = st.number_input("Tokens copied at most", 1, MOST_GAMMA, 10, key="side_lookup_tokens", persist_state="session")
-                ngram = st.number_input("N-gram", 1, 10, 2, key="side_lookup_ngram", persist_state="session", help="How many last tokens must match.")
+                most = st.number_input("Tokens copied at most", 1, MOST_GAMMA, key="side_lookup_tokens", persist_state="session")
+                ngram = st.number_input("N-gram", 1, 10, key="side_lookup_ngram", persist_state="session", help="How many last tokens must match.")
             return (Lane(policy=PromptLookup(int(most), int(ngram))),)
         case _:
             return ()
@@ -114,7 +131,8 @@ def _policy(name: str, options: Sequence[str], recommended: Policy | None) -> Po
 
 def _weight() -> float | None:
     with st.expander("Lossy option: let the draft change the text"):
-        weight = st.number_input("Ensemble weight", 0.0, 0.99, 0.0, 0.1, key="side_weight", persist_state="session", help=WEIGHT_HELP)
+        st.session_state.setdefault("side_weight", 0.0)
+        weight = st.number_input("Ensemble weight", 0.0, 0.99, step=0.1, key="side_weight", persist_state="session", help=WEIGHT_HELP)
         if weight:
             st.markdown(":orange-badge[:material/blur_on: lossy] :small[The answer will not be the target's own.]")
     return float(weight) or None
