@@ -22,8 +22,8 @@ class Made:
 
 
 def key(task: str, arguments: dict[str, Any]) -> str:
-    """The name of a job's answer: equal for equal arguments."""
-    return hashlib.sha256(json.dumps([VERSION, task, arguments], sort_keys=True).encode()).hexdigest()[:40]
+    """The name of a job's answer: its task's, and then equal for equal arguments."""
+    return f"{task}-{hashlib.sha256(json.dumps([VERSION, task, arguments], sort_keys=True).encode()).hexdigest()[:40]}"
 
 
 def read(folder: Path, name: str) -> Made | None:
@@ -43,6 +43,12 @@ def keep(folder: Path, name: str, made: Made) -> None:
         aside.write_text(json.dumps({"data": made.data, "made_s": made.made_s}))
         aside.replace(folder / f"{name}.json")
         prune(folder, LARGEST_BYTES)
+
+
+def forget(folder: Path, task: str) -> None:
+    """Delete all answers of a task. Raises OSError where one cannot be deleted."""
+    for file in folder.glob(f"{task}-*.json"):
+        file.unlink(missing_ok=True)
 
 
 def prune(folder: Path, most_bytes: int) -> None:

@@ -148,6 +148,16 @@ class Planner:
             self._remember(key, state)
         return state.answer()
 
+    def forget(self, task: str) -> None:
+        """Drop a task's answers, here and on the disk, so that nothing is left of what they were made from. Raises StoreError."""
+        with self._lock:
+            for key in [key for key, state in self._states.items() if key.startswith(f"{task}-") and not state.waiting]:
+                del self._states[key]
+            try:
+                answers.forget(self._folder, task)
+            except OSError as error:
+                raise StoreError(f"Answers in {self._folder} cannot be deleted ({error.strerror}). Delete the folder yourself.") from error
+
     def close(self) -> None:
         """End the processes. Jobs that were waiting are dropped."""
         self._closed.set()

@@ -192,6 +192,16 @@ def test_a_damaged_answer_is_made_anew(planner: Planner, settings: Settings) -> 
     assert runs(settings) == 2
 
 
+def test_forgotten_answers_are_gone_and_others_stay(planner: Planner, settings: Settings) -> None:
+    folder = settings.data / "plan" / "answers"
+    final(lambda: planner.ask("echo", {"name": "a"}))
+    final(lambda: planner.ask("imports", {"names": []}))
+    planner.forget("echo")
+    assert [file.name.split("-")[0] for file in folder.iterdir()] == ["imports"]
+    final(lambda: planner.ask("echo", {"name": "a"}))
+    assert runs(settings) == 2
+
+
 def test_the_oldest_answers_go_first(tmp_path: Path) -> None:
     for index in range(5):
         file = tmp_path / f"{index}.json"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core import answers
 from core.analysis import Analysis, analyse, summary
 from core.bench import Bench
 from core.history import PAGE, Query
@@ -161,7 +162,9 @@ def test_runs_under_way_stand_on_top_and_can_be_cancelled(store: Store, spec: Ru
     assert app.subheader[0].value == "1 run under way"
 
 
-def test_storage_removes_for_good_in_the_background_and_restores(store: Store):
+def test_storage_removes_for_good_in_the_background_and_restores(store: Store, settings: Settings):
+    folder = settings.data / "plan" / "answers"
+    answers.keep(folder, answers.key("report", {"run": "a"}), answers.Made("what was said", 0.0))
     for name in "abc":
         store.insert(short(name))
     store.delete(["a", "b"])
@@ -178,6 +181,7 @@ def test_storage_removes_for_good_in_the_background_and_restores(store: Store):
         app.run()
     assert "Removed 1 run" in texts(ok(app))
     assert (store.deleted().runs, store.status("a")) == (0, None)
+    assert not list(folder.glob("report-*")), "a report repeats what the run said"
 
 
 def test_where_runs_are_only_shown_nothing_can_be_changed(store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch):
