@@ -50,8 +50,8 @@ class PlanChild:
             return cast("dict[str, Any]", json.loads(line))
         self.stop()
         if late:
-            return {"error": f"There was no answer within {limit_s:g} seconds, so the job was stopped. Try again, or choose another model."}
-        return {"error": f"The job's process died. The end of {log_file(self._settings)} may say why; try again, or choose another model."}
+            return {"error": f"There was no answer within {limit_s:g} seconds, so the job was stopped. Try again, or choose another model or file."}
+        return {"error": f"The job's process died. The end of {log_file(self._settings)} may say why; try again, or choose another model or file."}
 
     def stop(self) -> None:
         """End the process, whatever it does."""

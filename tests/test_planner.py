@@ -95,7 +95,7 @@ def test_a_job_that_hangs_is_killed_and_does_not_hold_up_others(planner: Planner
     planner.ask("hang", stuck)
     assert isinstance(final(lambda: planner.ask("echo", {"name": "beside"})), Ready)
     answer = final(lambda: planner.ask("hang", stuck))
-    assert answer == Failed("There was no answer within 1 seconds, so the job was stopped. Try again, or choose another model.")
+    assert answer == Failed("There was no answer within 1 seconds, so the job was stopped. Try again, or choose another model or file.")
     assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
 
 
