@@ -59,7 +59,8 @@ def _reply(line: bytes, settings: Settings) -> dict[str, Any]:
         return {"error": "This needs more memory to be read than is allowed here. Choose another model, or a smaller file."}
     except Exception as error:
         log.exception("The job %s failed", job["function"])
-        return {"error": f"This could not be read ({type(error).__name__}). The end of {settings.data / 'plan.log'} says why; choose another model or file."}
+        log_file = settings.data / "plan.log"
+        return {"error": f"This could not be read ({type(error).__name__}). The end of {log_file} says why; choose another model or file."}
 
 
 if __name__ == "__main__":
