@@ -223,7 +223,7 @@ def _add_point(fig: go.Figure, palette: Palette, point: Point) -> None:
             "color": colour if point.measured else palette.paper,
             "line": {"color": palette.paper if point.measured else colour, "width": 1.5 if point.measured else 2.5},
         },
-        hovertemplate=f"{point.letter}: {html.escape(point.name)}{said}<br>alpha {point.alpha:.2f}, c {point.c:.3f}<extra></extra>",
+        hovertemplate=f"{point.letter}: {html.escape(point.name, quote=False)}{said}<br>alpha {point.alpha:.2f}, c {point.c:.3f}<extra></extra>",
     )
 
 

@@ -109,8 +109,10 @@ def cautions(every: Sequence[Row]) -> list[Caution]:
 
 
 def confounded(every: Sequence[Row]) -> str:
-    """Letters of the runs whose speedup differs from the baseline's for more reasons than the draft. Other prompts alone are none: the
-    paired test takes those that both have."""
+    """Letters of the runs whose speedup may differ from the baseline's for more reasons than the draft.
+
+    Other prompts alone are none: the paired test takes those that both have.
+    """
     return _letters(row.others for row in differences(every) if row.topic and row.name != "Prompts")
 
 

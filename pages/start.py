@@ -24,7 +24,7 @@ st.space("xsmall")
 measure, show, explore = (column.container(border=True, height="stretch") for column in st.columns(3, gap="medium"))
 with measure:
     st.markdown("**Measure a pair**")
-    st.markdown("Two small trained models and their prompts come along. Paste your own prompts on the next page.")
+    st.markdown("Two small trained models and their prompts come along: one click measures them, and the answer is a page like the example below.")
     look.note("Less than two minutes on two CPU cores, no download")
     if st.button("Measure the demo pair", type="primary", icon=":material/timer:", disabled=read_only()):
         submit(RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts()))

@@ -104,7 +104,7 @@ def labels(entries: Sequence[Entry]) -> None:
     counts = [(entry, dict(zip(table["label"], table["prompts"], strict=True))) for entry, table in tables]
     title = "Speedup by label" if shown == SPEEDUP else "Acceptance by label"
     subtitle = "predicted, each run's best setting, decode only" if shown == SPEEDUP else "alpha over the prompts of each label"
-    rows = [escape(name or "no label") for name in names]
+    rows = [escape(name or "no label", quote=False) for name in names]  # Plotly knows no &quot;
     points = [(entry.place, entry.letter, [known.get(name) for name in names]) for entry, known in values]
     look.show(
         compare_figures.by_label(look.palette(), title, subtitle, rows, points, ratio=shown == SPEEDUP),

@@ -103,10 +103,11 @@ def _headline(entries: list[Entry], base: Entry, confounded: str) -> tuple[str, 
         return _gains(best, seen, "", alone=not close and not untested), " ".join(said)
     test = paired(seen, base.analysis)
     ratio = "" if test.ratio is None else f" **{numbers.ratio(test.ratio)} {numbers.interval(test.between)}** of the speedup of {base.letter}"
-    on = f" on {numbers.counted(test.shared, 'prompt')} of both" if test.shared else ""
-    said.append(f":small[:gray[Beside the baseline:{ratio}{on}; {test.says}{compare_tables.ALSO if best.letter in confounded else ''}.]]")
+    on = f" on {numbers.counted(test.shared, 'prompt')} of both;" if test.shared else ""
+    said.append(f":small[:gray[Beside the baseline:{ratio}{on} {compare_tables.verdict(test, best, confounded)}.]]")
     but = {"gains more": "", "gains as much": f", not more than {base.letter}", "gains less": f", less than {base.letter} on the same prompts"}
-    return _gains(best, seen, but.get(test.says, f", not told apart from {base.letter}")), " ".join(said)
+    unknown = f", not {'told apart from' if test.between else 'tested against'} {base.letter}"
+    return _gains(best, seen, but.get(test.says, unknown)), " ".join(said)
 
 
 def _gains(best: Entry, seen: Analysis, but: str, *, alone: bool = True) -> str:

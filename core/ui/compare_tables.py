@@ -12,9 +12,6 @@ from core.comparison import Row, differences, same
 from core.policies import describe
 from core.ui import look, numbers
 
-ALSO = "; settings differ too"
-"""Behind a test's verdict where something else than the draft could be the reason."""
-
 
 def setting_words(seen: Analysis) -> str:
     """The best setting of a run, for a sentence's beginning."""
@@ -70,7 +67,7 @@ def tests(entries: Sequence[Entry], base: Entry, confounded: str) -> None:
     if not others:
         return
     st.subheader(f"Best setting beside that of {base.letter}", anchor=False)
-    table = pd.DataFrame([_tested(entry, seen, test, entry.letter in confounded) for entry, seen, test in others])
+    table = pd.DataFrame([_tested(entry, seen, test, verdict(test, entry, confounded)) for entry, seen, test in others])
     look.table(table, "Paired test of the best settings against the baseline's", {"Speedup": "%.2fx", "Beside the baseline": "%.2fx"})
     best = look.plain(setting(base.analysis))
     look.note(
@@ -82,7 +79,12 @@ def tests(entries: Sequence[Entry], base: Entry, confounded: str) -> None:
         look.note("Settings differ too: the drafts are not the only reason for the difference; the box above says what else is.")
 
 
-def _tested(entry: Entry, seen: Analysis, test: Paired, also: bool) -> dict[str, object]:
+def verdict(test: Paired, entry: Entry, confounded: str) -> str:
+    """What a test says of a run, and whether something else than the draft could be the reason."""
+    return f"{test.says}; settings differ too" if test.shared and entry.letter in confounded else test.says
+
+
+def _tested(entry: Entry, seen: Analysis, test: Paired, says: str) -> dict[str, object]:
     return {
         "Run": f"{entry.letter}: {entry.run.spec.draft.name}",
         "Best setting": setting(seen),
@@ -90,7 +92,7 @@ def _tested(entry: Entry, seen: Analysis, test: Paired, also: bool) -> dict[str,
         "Beside the baseline": test.ratio,
         "Paired interval": numbers.interval(test.between),
         "Prompts of both": test.shared,
-        "Says": test.says + (ALSO if also and test.shared else ""),
+        "Says": says,
     }
 
 

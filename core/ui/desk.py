@@ -120,7 +120,8 @@ def _analysis(chosen: str, status: str) -> Analysis | Unfinished:
     store, _ = desk()
     run = store.get(chosen, traces=True)
     found = analyse(run)
-    if run.summary is None and run.id != run.share_id and status == "done" and isinstance(found, Analysis):
+    own = run.id != run.share_id and not read_only()
+    if own and run.summary is None and status == "done" and isinstance(found, Analysis):
         with contextlib.suppress(StoreError):  # a list's empty cell is no reason not to show the run
             store.summarise(run.id, summary(found))
     return found

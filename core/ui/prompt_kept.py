@@ -44,9 +44,11 @@ def draft_id() -> str:
 
 
 def save(changed: Draft) -> None:
-    """Keep the draft, in this session even where the store cannot be written."""
+    """Keep the draft, in this session even where the store cannot be written, and only there where runs are only shown."""
     wanted = draft_id()
     st.session_state[_DRAFT] = (wanted, changed)
+    if desk.read_only():
+        return
     try:
         desk.desk()[0].save_prompts(wanted, changed.saved())
     except DraftgaugeError as error:
