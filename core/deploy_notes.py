@@ -129,6 +129,9 @@ def transformers_notes(found: Situation) -> tuple[str, ...]:
             notes.append(f"In {spec.dtype} a check and a single step round differently: a text may part from plain where two tokens nearly tie.")
     if spec.decoding.sample and spec.decoding.draft_temperature is not None and isinstance(policy, Drafting):
         notes.append("A temperature of the draft's own is no setting of the library: the script sets it in a part that a new version may change.")
-    if "demo" in (spec.target.source, spec.draft.source):
+    sources = {spec.target.source, spec.draft.source}
+    if found.run.imported is not None and sources != {"hub"}:
+        notes.append("Its folders are those of the machine where the pair was measured: put yours in their place.")
+    elif "demo" in sources:
         notes.append("The demo pair lies in Draftgauge's own folder, so the script runs on this machine.")
     return tuple(notes)

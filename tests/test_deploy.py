@@ -16,6 +16,7 @@ from core.decoding import Decoding
 from core.deploy import EngineSettings, answer, settings_for
 from core.errors import InvalidInput
 from core.policies import Confidence, Drafting, FixedGamma, Heuristic, Oracle, Plain, Policy, PromptLookup, TransformersDefault
+from core.record import Imported
 from core.replay import rounds_drawn, rounds_of
 from core.runs import ModelRef, Run
 from core.script import Service, script
@@ -233,6 +234,12 @@ def test_revisions_are_kept_and_names_are_quoted():
     assert after(vllm, "--revision") == "abc"
     assert json.loads(after(vllm, "--speculative-config"))["revision"] == "abc"
     assert after(flags(found, "SGLang", FixedGamma(3)), "--speculative-draft-model-revision") == "abc"
+
+
+def test_an_imported_run_does_not_claim_that_its_folders_are_here(example: Analysis):
+    assert "runs on this machine" in engine(example, "Transformers").notes[-1]
+    there = analysed(example.run.model_copy(update={"imported": Imported(source="draftgauge")}))
+    assert "put yours in their place" in engine(there, "Transformers").notes[-1]
 
 
 def test_the_oracle_cannot_be_deployed(example: Analysis):
