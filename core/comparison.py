@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 from core.imports import WORDS, is_record
@@ -126,7 +125,6 @@ def _letters(several: Iterable[str]) -> str:
     return "".join(sorted(set("".join(several))))
 
 
-@lru_cache(maxsize=4096)
 def fingerprint(prompt: Prompt) -> str:
     """What makes a prompt the same prompt: its text and its conversation, not its label."""
     turns = [[message.role, message.content] for message in prompt.messages]

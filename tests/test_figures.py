@@ -18,6 +18,12 @@ def layout(fig: go.Figure) -> Any:
     return fig["layout"]
 
 
+def traces(fig: go.Figure) -> list[Any]:
+    """What a figure draws; Plotly's own annotations call these attributes unknown."""
+    drawn: Any = fig.data
+    return list(drawn)
+
+
 def relative_luminance(colour: str) -> float:
     parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
@@ -42,7 +48,7 @@ def test_numbers_in_cells_are_readable_on_every_shade(palette: Palette):
     """A grid that runs through the whole scale: each number's ink against its own cell."""
     speedup = np.logspace(np.log10(0.4), np.log10(4.5), 60).reshape(6, 10)
     fig = maps.sweep(palette, range(10), [0.0, 0.1, 0.2, 0.3, 0.4, 0.5], speedup)
-    numbers = next(trace for trace in fig.data if trace.type == "scatter" and trace.mode == "markers+text")
+    numbers = next(trace for trace in traces(fig) if trace.type == "scatter" and trace.mode == "markers+text")
     shades = maps._luminance(palette, maps._place(speedup.ravel()))
     for ink, shade in zip(numbers.textfont.color, shades, strict=True):
         light, dark = sorted([relative_luminance(ink), shade], reverse=True)
@@ -54,7 +60,7 @@ def test_curve_shows_each_way_of_knowing_with_its_own_line():
     band = figures.Band(formula - 0.2, formula - 0.3, formula - 0.1)
     confirmed = [figures.Confirmed(4, 1.5, 1.4, 1.65)]
     fig = figures.curve(LIGHT, GAMMAS, formula=formula, replay=band, confirmed=confirmed, what_if=formula - 0.4)
-    by_name = {trace.name: trace for trace in fig.data if trace.name}
+    by_name = {trace.name: trace for trace in traces(fig) if trace.name}
     assert by_name["formula"].line.dash == "6px,4px"
     assert by_name["what-if"].line.dash == "dot"
     assert by_name["replay, 95 %"].line.dash is None
@@ -103,7 +109,7 @@ def test_every_figure_carries_title_and_unit():
 def test_ranking_draws_confirmed_as_diamond_and_replayed_as_dot():
     rows = [figures.Range("a", 1.3, 1.2, 1.5, "confirmed"), figures.Range("b", 1.1, 1.0, 1.2, "replayed")]
     fig = figures.ranges(LIGHT, "Ranking", "x", rows)
-    assert [trace.marker.symbol for trace in fig.data] == ["diamond", "circle"]
+    assert [trace.marker.symbol for trace in traces(fig)] == ["diamond", "circle"]
     assert "<b>1.30x</b>" in [annotation.text for annotation in layout(fig).annotations]
 
 
@@ -135,11 +141,11 @@ def test_costs_move_break_even_up_and_speedups_down():
 def test_map_takes_the_click_on_an_invisible_layer_and_shows_the_run():
     land = landscape.landscape(lowest_alpha=0.1)
     fig = maps.best_gamma(DARK, land, [maps.Spot("this run", 0.12, 1.7, "run")], t5_pairs())
-    layer = next(trace for trace in fig.data if trace.type == "scatter" and trace.mode == "markers+text")
+    layer = next(trace for trace in traces(fig) if trace.type == "scatter" and trace.mode == "markers+text")
     assert layer.marker.opacity == 0
     assert len(layer.x) == land.speedup.size
     assert layout(fig).xaxis.type == "log"
-    run = next(trace for trace in fig.data if (trace.hovertemplate or "").startswith("this run"))
+    run = next(trace for trace in traces(fig) if (trace.hovertemplate or "").startswith("this run"))
     assert land.c_edges[0] < run.x[0] < land.c_edges[-1], "a point outside is drawn at the edge"
     assert "c 1.700" in run.hovertemplate, "and its hover text says where it really is"
 
@@ -147,7 +153,7 @@ def test_map_takes_the_click_on_an_invisible_layer_and_shows_the_run():
 def test_other_runs_are_numbered_on_the_map_and_their_names_stay_text():
     spots = [maps.Spot("<b>a</b>", 0.6, 0.1, "other"), maps.Spot("b", 0.7, 0.2, "other"), maps.Spot("this run", 0.8, 0.3, "run")]
     fig = maps.best_gamma(LIGHT, landscape.landscape(), spots)
-    by_hover = {(trace.hovertemplate or "").split("<br>")[0]: trace for trace in fig.data}
+    by_hover = {(trace.hovertemplate or "").split("<br>")[0]: trace for trace in traces(fig)}
     assert by_hover["&lt;b&gt;a&lt;/b&gt;"].text == ("1",)
     assert by_hover["b"].text == ("2",)
     assert by_hover["this run"].text is None
@@ -166,7 +172,7 @@ def test_curve_names_the_recommended_gamma_at_its_place():
 
 def test_time_is_stacked_in_plain_steps_and_shares_are_of_each_bar():
     fig = details.time_parts(LIGHT, ["a", "b"], np.array([0.2, 0.1]), np.array([0.2, 0.5]), np.array([0.4, 0.4]))
-    by_name = {trace.name: trace for trace in fig.data}
+    by_name = {trace.name: trace for trace in traces(fig)}
     assert layout(fig).barmode == "stack"
     np.testing.assert_allclose(by_name["draft"].x, [0.2, 0.1])
     np.testing.assert_allclose(by_name["verify"].customdata, [25, 50])
@@ -175,5 +181,5 @@ def test_time_is_stacked_in_plain_steps_and_shares_are_of_each_bar():
 def test_survival_names_its_denominator():
     fig = details.survival(LIGHT, np.array([0.8, 0.6]), np.array([0.7, 0.5]), np.array([0.8, 0.75]))
     assert "of the rounds that drafted k tokens" in layout(fig).title.text
-    alone = next(trace for trace in fig.data if trace.name == "token k alone")
+    alone = next(trace for trace in traces(fig) if trace.name == "token k alone")
     np.testing.assert_allclose(alone.y, [0.8, 0.75])

@@ -9,7 +9,7 @@ import pytest
 from core import memory_figures as figs
 from core.memory_figures import GIB, Gains, Growth, Load, Part
 from core.palette import DARK, LIGHT, Palette
-from tests.test_figures import contrast
+from tests.test_figures import contrast, traces
 
 BOTH = pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 PARTS = [
@@ -41,10 +41,10 @@ def curve(*lines: Growth, usable: float = 71.2) -> go.Figure:
 
 def test_bar_holds_every_part_in_gib_and_ends_at_the_limit():
     fig = figs.memory_bar(LIGHT, PARTS, usable_bytes=71.2 * GIB, subtitle="GiB of 71.2 usable")
-    assert [trace.name for trace in fig.data] == [part.name for part in PARTS]
-    assert [trace.x[0] for trace in fig.data] == pytest.approx([15, 8, 2.5, 2, 0.5, 43.2])
+    assert [trace.name for trace in traces(fig)] == [part.name for part in PARTS]
+    assert [trace.x[0] for trace in traces(fig)] == pytest.approx([15, 8, 2.5, 2, 0.5, 43.2])
     assert tuple(layout(fig).xaxis.range) == pytest.approx((0, 71.2))
-    assert [trace.text for trace in fig.data] == ["15.0", "8.0", "2.5", "", "", "43.2"], "no number in a part too narrow for it"
+    assert [trace.text for trace in traces(fig)] == ["15.0", "8.0", "2.5", "", "", "43.2"], "no number in a part too narrow for it"
     assert words(fig) == []
 
 
@@ -58,17 +58,17 @@ def test_bar_that_does_not_fit_goes_beyond_the_line():
 @BOTH
 def test_numbers_in_the_bar_are_readable(palette: Palette):
     fig = figs.memory_bar(palette, PARTS, usable_bytes=71.2 * GIB, subtitle="")
-    for trace in fig.data:
+    for trace in traces(fig):
         assert contrast(trace.textfont.color, trace.marker.color) >= 4.5 or trace.text == "", trace.name
 
 
 def test_curve_marks_where_a_line_meets_the_limit():
     fig = curve(line(1, 0.0001), line(64, 0.0002, fits=5171))
-    rings = [trace for trace in fig.data if trace.mode == "markers"]
+    rings = [trace for trace in traces(fig) if trace.mode == "markers"]
     assert [(ring.x[0], ring.y[0]) for ring in rings] == [(5171, pytest.approx(71.2))]
     assert "5,171 tokens" in words(fig)
     assert "usable: 71.2 GiB" in words(fig)
-    assert [trace.y[-1] for trace in fig.data if trace.mode == "lines"] == pytest.approx([5 + 0.8192, 5 + 64 * 1.6384])
+    assert [trace.y[-1] for trace in traces(fig) if trace.mode == "lines"] == pytest.approx([5 + 0.8192, 5 + 64 * 1.6384])
 
 
 def test_limit_stays_in_the_picture_when_little_is_used_and_when_much_is():
@@ -96,21 +96,21 @@ def test_labels_at_the_ends_do_not_lie_on_each_other():
 
 def test_crossings_close_to_each_other_share_one_label():
     fig = curve(line(16, 0.0009, fits=4597), line(64, 0.00023, fits=4600))
-    assert len([trace for trace in fig.data if trace.mode == "markers"]) == 2
+    assert len([trace for trace in traces(fig) if trace.mode == "markers"]) == 2
     assert [text for text in words(fig) if text.endswith("tokens")] == ["4,597 tokens"]
 
 
 def test_fleet_names_both_lines_and_the_load():
     load = Load([0, 50_000, 100_000], [1, 4, 8], [1, 3, 9])
     fig = figs.fleet(LIGHT, load, now=40_000)
-    assert [(trace.name, list(trace.y)) for trace in fig.data] == [("without draft", [1, 4, 8]), ("with draft", [1, 3, 9])]
+    assert [(trace.name, list(trace.y)) for trace in traces(fig)] == [("without draft", [1, 4, 8]), ("with draft", [1, 3, 9])]
     assert [shape.x0 for shape in layout(fig).shapes] == [40_000]
     assert words(fig) == ["your load"]
 
 
 def test_gain_by_requests_at_once_shows_break_even_and_both_lines():
     fig = figs.gain(LIGHT, Gains([1, 2, 4, 8], [1.5, 1.3, 1.0, 0.7], [1.4, 1.2, 0.95, 0.6]))
-    assert [list(trace.y) for trace in fig.data] == [[1.5, 1.3, 1.0, 0.7], [1.4, 1.2, 0.95, 0.6]]
+    assert [list(trace.y) for trace in traces(fig)] == [[1.5, 1.3, 1.0, 0.7], [1.4, 1.2, 0.95, 0.6]]
     assert words(fig) == ["break-even 1x"]
     low, high = layout(fig).yaxis.range
     assert low == pytest.approx(0.5)
@@ -147,8 +147,8 @@ def test_number_on_a_wide_overhead_is_readable(palette: Palette):
     fig = figs.memory_bar(
         palette, [Part("logits and overhead", 2 * GIB, "other"), Part("free", 10 * GIB, "free")], usable_bytes=12 * GIB, subtitle=""
     )
-    assert fig.data[0].text == "2.0"
-    assert contrast(fig.data[0].textfont.color, fig.data[0].marker.color) >= 4.5
+    assert traces(fig)[0].text == "2.0"
+    assert contrast(traces(fig)[0].textfont.color, traces(fig)[0].marker.color) >= 4.5
 
 
 def test_long_loads_have_fewer_ticks():
