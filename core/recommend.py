@@ -10,7 +10,7 @@ carries its length from prompt to prompt depends on their order and is never the
 """
 
 from dataclasses import dataclass, replace
-from math import ceil, log
+from math import ceil, exp, log
 from typing import Any, Literal
 
 import numpy as np
@@ -86,11 +86,13 @@ def decide(table: pd.DataFrame) -> Recommendation:
     flat = np.flatnonzero(values >= values.max() - log(FLAT))
     chosen = int(min(flat, key=lambda at: (among.rows[at][col.DRAFTED_PER_TOKEN], -values[at])))
     row = among.rows[chosen]
-    traffic, more = _for_traffic(among, float(values[chosen]), row)
+    # Chosen on the prompts that all confirmed settings share; said of it is what every chart says, over all prompts it was run on.
+    value = log(row[col.MEASURED]) if among.confirmed else float(values[chosen])
+    traffic, more = _for_traffic(among, value, row)
     others = sorted((at for at in range(len(values)) if at != chosen), key=lambda at: -values[at])
     answer = Recommendation(
         policy=row[col.POLICY],
-        speedup=float(np.exp(values[chosen])),
+        speedup=exp(value),
         on_these_prompts=_these(row, among.confirmed),
         for_traffic=traffic,
         verdict=verdict(traffic),
@@ -100,7 +102,11 @@ def decide(table: pd.DataFrame) -> Recommendation:
         prompts_needed=more,
         flat=tuple(among.rows[int(at)][col.POLICY] for at in flat),
     )
-    reasons = [_origin(answer, row, among.prompts), _traffic_line(answer, among.prompts), *_flat(answer)]
+    reasons = [
+        _origin(answer, row, int((row[col.MEASURED_ASSISTED] > 0).sum()) if among.confirmed else among.prompts),
+        _traffic_line(answer, among.prompts),
+        *_flat(answer),
+    ]
     if others:
         reasons.append(_runner_up(among, others[0], chosen))
     return replace(answer, reasons=(*reasons, *(_untried(answer, rows) if among.confirmed else _cut_short(rows))))

@@ -53,6 +53,22 @@ def test_only_what_was_run_is_recommended(confirmed):
     assert "predicted" not in answer.reasons[0]
 
 
+def test_the_answer_says_the_same_number_as_its_row_when_another_setting_lacks_prompts(confirmed):
+    """A call that stood still leaves its setting without that prompt; chosen on the shared ones, told of all."""
+    table = predict(confirmed, default_policies(confirmed)).copy()
+    full = priced.rows(table)
+    answer = recommend(table)
+    other = next(policy for policy in (FixedGamma(4), TransformersDefault()) if policy != answer.policy)
+    at = next(at for at, policy in enumerate(table[col.POLICY]) if policy == other)
+    fewer = full[other][col.MEASURED_ASSISTED].copy()
+    fewer[:2] = 0
+    table.at[at, col.MEASURED_ASSISTED] = fewer
+    again = recommend(table)
+    assert again.policy == answer.policy
+    assert again.speedup == pytest.approx(full[answer.policy][col.MEASURED], rel=1e-12)
+    assert f"on {len(fewer)} prompts" in again.reasons[0]
+
+
 def test_a_better_setting_that_was_not_run_is_named():
     run = priced.run(confirmed=[FixedGamma(20)])
     assert recommend(run).policy == FixedGamma(20)
