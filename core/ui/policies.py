@@ -24,7 +24,8 @@ def table(analysis: Analysis) -> None:
     with left:
         _time_parts(analysis, usable)
     with right:
-        policy = st.selectbox("Setting to copy", usable, format_func=lambda policy: sentence_case(describe(policy)), key="setting")
+        words = [sentence_case(describe(policy)) for policy in usable]
+        policy = usable[words.index(st.selectbox("Setting to copy", words, key="setting", bind="query-params"))]
         st.code(snippet(policy), language="python", wrap_lines=True)
         every = analysis.table[list(col.FOR_PEOPLE)].to_csv(index=False)
         st.download_button(

@@ -126,6 +126,7 @@ def who_wrote_what(run: Run, policy: Drafting) -> None:
         range(len(run.traces)),
         format_func=lambda at: f"Prompt {at + 1}{f', {run.spec.prompts[at].label}' if run.spec.prompts[at].label else ''}",
         key="answer_shown",
+        bind="query-params",
         width=260,
     )
     trace = run.traces[place if place < len(run.traces) else 0]
