@@ -93,8 +93,10 @@ def page() -> None:
     st.session_state["found"] = decoding_box.settings_box(st.session_state["target"], st.session_state["devices"])
 
 
-def open_box(target: Any, devices: tuple[DeviceInfo, ...] = ()) -> AppTest:
+def open_box(target: Any, devices: tuple[DeviceInfo, ...] = (), **address: str) -> AppTest:
     app = AppTest.from_function(page, default_timeout=30)
+    for key, value in address.items():
+        app.query_params[key] = value
     app.session_state["target"] = target
     app.session_state["devices"] = devices
     return ok(app.run())
@@ -124,6 +126,14 @@ def test_what_nobody_touched_is_greedy_in_float32_without_a_template():
     assert app.toggle(key="no_chat_template").disabled
     assert "the target has no chat template" in texts(app)
     assert "Decodes: greedy" in texts(app)
+
+
+@pytest.mark.usefixtures("planner")
+def test_an_address_holds_the_settings_and_no_text():
+    app = open_box(demo.TARGET, decoding="Sampling", temperature="0.4", tokens="64", dtype="bfloat16", seed="7", stop="secret")
+    spec = spec_of(app)
+    assert (spec.decoding.sample, spec.decoding.temperature, spec.max_new_tokens, spec.dtype, spec.seed) == (True, 0.4, 64, "bfloat16", 7)
+    assert app.text_area(key="stop").value == "", "stop strings are no part of it"
 
 
 @pytest.mark.usefixtures("planner")

@@ -195,6 +195,9 @@ def test_where_runs_are_only_shown_nothing_can_be_changed(store: Store, settings
     assert button(open_page("start"), "Measure the demo pair").disabled
     assert button(open_page("measure"), "Measure").disabled
     assert "read-only" in texts(open_page("gamma", run="example"))
+    old = synthetic.keep(store, synthetic.run(prompts=8, tokens=24))
+    open_page("gamma", run=old)
+    assert store.get(old).summary is None, "looking at a run writes nothing"
 
 
 def test_an_old_run_gets_its_answer_when_it_is_opened_and_the_start_page_computes_none(store: Store, monkeypatch: pytest.MonkeyPatch):

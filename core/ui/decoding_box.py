@@ -1,7 +1,7 @@
 """The settings of a measurement: how the service decodes, its chat template, its stop strings, and where it is measured.
 
-Everything typed is kept in the session and judged by `core.typed`; a value that cannot be used gets a sentence and
-stays where it is.
+Everything is kept in the session and in the address, but for stop strings, which are text and kept in the session alone. What is typed
+is judged by `core.typed`; a value that cannot be used gets a sentence and stays where it is.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from core.ui import desk, look, numbers
 
 GREEDY, SAMPLING = "Greedy", "Sampling"
 LOOK_AGAIN_S = 1.0
-KEPT: dict[str, Any] = {"persist_state": "session"}
+KEPT: dict[str, Any] = {"persist_state": "session", "bind": "query-params"}
 USUAL = Typed()
 
 STOP_HELP = (
@@ -177,7 +177,7 @@ def _typed(sample: bool, tokens: int, measures: bool) -> Typed:
     """The folded settings, and everything typed."""
     with st.expander(f"More: {'stop strings, ' if measures else ''}repetition penalty, seed, draft temperature"):
         if measures:
-            st.text_area("Stop strings", key="stop", height=80, help=STOP_HELP, placeholder="One per line, such as \\n\\n", **KEPT)
+            st.text_area("Stop strings", key="stop", height=80, help=STOP_HELP, placeholder="One per line, such as \\n\\n", persist_state="session")
             look.note("The library cannot stop there with a draft: recorded answers are cut there, real runs write on.")
         with st.container(horizontal=True):
             _number(
