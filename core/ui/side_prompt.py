@@ -86,8 +86,10 @@ def _begin(offered: Sequence[Prompt]) -> None:
 
 
 def _save() -> None:
-    """Keep the text in the store, and its id in the address."""
+    """Keep the text in the store, and its id in the address; in the session alone where runs are only shown."""
     st.session_state[_OWN] = True
+    if desk.read_only():
+        return
     saved = st.query_params.get(SAVED) or secrets.token_hex(6)
     try:
         desk.desk()[0].save_prompts(f"side-{saved}", st.session_state.get(TEXT) or "")
