@@ -52,7 +52,7 @@ def test_the_page_has_one_ranking_and_a_way_to_each_run(store: Store):
     assert set(table["Draft"]) == {*DRAFTS, "Prompt lookup", "No draft"}
     assert table["Speedup"].is_monotonic_decreasing
     assert table["c"].iloc[0] == pytest.approx(0.12, abs=0.002)
-    assert list(table["Paired interval"][:2]) == ["", "[0.64, 0.72]"]
+    assert list(table["Paired interval"][:2]) == ["", "[0.62, 0.74]"], "as wide as holds for all three comparisons together"
     assert table["Beside the fastest"].iloc[1] == pytest.approx(1.442 / 2.122, abs=0.001)
     button(app, "Choose gamma")
     links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}

@@ -96,7 +96,7 @@ def test_a_stop_string_cuts_the_reference_and_real_runs_write_as_much(spec):
 
 
 @pytest.mark.parametrize(
-    ("place", "says"), [("core.worker.measure.trace", "the draft read the answers"), ("core.worker.calls.run_policy", "the loop was calibrated")]
+    ("place", "says"), [("core.worker.measure.traces", "the draft read the answers"), ("core.worker.calls.run_policy", "the loop was calibrated")]
 )
 def test_memory_that_does_not_suffice_ends_the_run_with_a_sentence_and_keeps_what_there_was(spec, monkeypatch, place, says):
     def none(*_given, **_how):

@@ -90,6 +90,14 @@ def test_the_form_asks_for_plain_and_its_columns_in_a_drawn_order(submitted: lis
     assert ok(app).title[0].value == "Waiting for the device"
 
 
+def test_an_address_holds_the_columns(submitted: list[RunSpec]):
+    columns = {"side_policy_assisted": "Fixed gamma", "side_gamma_assisted": "7", "side_third": "Prompt lookup", "side_lookup_tokens": "5"}
+    app = open_page("side_by_side", **columns)
+    app.text_area(key=side_prompt.TEXT).set_value("def f():").run()
+    button(ok(app), "Run side by side").click().run()
+    assert [lane.policy for lane in submitted[0].lanes[1:]] == [FixedGamma(7), PromptLookup(5, 2)]
+
+
 def test_the_lossy_option_is_off_until_it_is_set_and_then_said(submitted: list[RunSpec]):
     app = open_page("side_by_side")
     assert "lossy" not in texts(app)

@@ -73,7 +73,7 @@ def _put_policy(name: str, policy: Policy) -> None:
 def third(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | None, *, sample: bool) -> tuple[Lane, ...] | None:
     """The optional third column: none, another policy, another draft, or prompt lookup. None while it cannot be run."""
     kinds = {"none": "No third column", "policy": "Another policy", "draft": "Another draft", "lookup": "Prompt lookup"}
-    kind = st.selectbox("Third column", list(kinds), format_func=kinds.__getitem__, key="side_third", persist_state="session")
+    kind = st.selectbox("Third column", list(kinds), format_func=kinds.__getitem__, key="side_third", bind="query-params", persist_state="session")
     match kind:
         case "policy":
             policy = _policy("third", list(KINDS), None)
@@ -84,8 +84,10 @@ def third(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | Non
             st.session_state.setdefault("side_lookup_tokens", 10)
             st.session_state.setdefault("side_lookup_ngram", 2)
             with st.container(horizontal=True):
-                most = st.number_input("Tokens copied at most", 1, MOST_GAMMA, key="side_lookup_tokens", persist_state="session")
-                ngram = st.number_input("N-gram", 1, 10, key="side_lookup_ngram", persist_state="session", help="How many last tokens must match.")
+                most = st.number_input("Tokens copied at most", 1, MOST_GAMMA, key="side_lookup_tokens", bind="query-params", persist_state="session")
+                ngram = st.number_input(
+                    "N-gram", 1, 10, key="side_lookup_ngram", bind="query-params", persist_state="session", help="How many last tokens must match."
+                )
             return (Lane(policy=PromptLookup(int(most), int(ngram))),)
         case _:
             return ()
@@ -93,7 +95,14 @@ def third(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | Non
 
 def _other_draft(offered: Sequence[str], target: ModelRef | None, draft: ModelRef | None, *, sample: bool) -> tuple[Lane, ...] | None:
     typed = st.selectbox(
-        "Other draft", offered, index=None, accept_new_options=True, key="side_other", persist_state="session", placeholder="Choose or type a model"
+        "Other draft",
+        offered,
+        index=None,
+        accept_new_options=True,
+        key="side_other",
+        bind="query-params",
+        persist_state="session",
+        placeholder="Choose or type a model",
     )
     policy = _policy("third", list(KINDS), None)
     if not typed or not typed.strip():
@@ -111,19 +120,23 @@ def _other_draft(offered: Sequence[str], target: ModelRef | None, draft: ModelRe
 
 def _policy(name: str, options: Sequence[str], recommended: Policy | None) -> Policy | None:
     words = KINDS | ({RECOMMENDED: f"Recommended: {describe(recommended)}"} if recommended else {})
-    kind = st.selectbox("Policy", list(options), format_func=words.__getitem__, key=f"side_policy_{name}", persist_state="session")
+    kind = st.selectbox(
+        "Policy", list(options), format_func=words.__getitem__, key=f"side_policy_{name}", bind="query-params", persist_state="session"
+    )
     if kind == RECOMMENDED:
         return recommended
     if kind == DEFAULT:
         return TransformersDefault()
     with st.container(horizontal=True):
         st.session_state.setdefault(f"side_gamma_{name}", 4)
-        gamma = st.number_input("Gamma", 1, MOST_GAMMA, key=f"side_gamma_{name}", persist_state="session", help=GAMMA_HELP)
+        gamma = st.number_input("Gamma", 1, MOST_GAMMA, key=f"side_gamma_{name}", bind="query-params", persist_state="session", help=GAMMA_HELP)
         if kind == FIXED:
             return FixedGamma(int(gamma))
         key = f"side_threshold_{name}_{kind}"
         st.session_state.setdefault(key, 0.4 if kind == UNSURE else 0.0)
-        threshold = st.number_input("Confidence threshold", 0.0, 1.0, step=0.1, key=key, persist_state="session", help=THRESHOLD_HELP)
+        threshold = st.number_input(
+            "Confidence threshold", 0.0, 1.0, step=0.1, key=key, bind="query-params", persist_state="session", help=THRESHOLD_HELP
+        )
     if kind == UNSURE:
         return Confidence(float(threshold), int(gamma))
     return Heuristic(int(gamma), persistent=False, threshold=float(threshold))
@@ -132,7 +145,9 @@ def _policy(name: str, options: Sequence[str], recommended: Policy | None) -> Po
 def _weight() -> float | None:
     with st.expander("Lossy option: let the draft change the text"):
         st.session_state.setdefault("side_weight", 0.0)
-        weight = st.number_input("Ensemble weight", 0.0, 0.99, step=0.1, key="side_weight", persist_state="session", help=WEIGHT_HELP)
+        weight = st.number_input(
+            "Ensemble weight", 0.0, 0.99, step=0.1, key="side_weight", bind="query-params", persist_state="session", help=WEIGHT_HELP
+        )
         if weight:
             st.markdown(":orange-badge[:material/blur_on: lossy] :small[The answer will not be the target's own.]")
     return float(weight) or None

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from core.settings import Settings
 from core.store import open_store
 from tests import synthetic
-from tests.browser.server import CHROMIUM, launch, serve
+from tests.browser.server import CHROMIUM, PATIENCE_MS, launch, serve
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass(frozen=True)

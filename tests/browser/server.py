@@ -1,6 +1,8 @@
 """The app as a process of its own, and the browser to look at it with."""
 
+import contextlib
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, Playwright, expect
+from playwright.sync_api import Browser, Page, Playwright, TimeoutError, expect
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = Path("/usr/bin/chromium")
@@ -24,6 +26,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PATIENCE_MS = 20_000
+"""How long something may take to appear: on a machine that is also running other tests."""
 SETTLED = "!document.querySelector('[data-testid=\"stStatusWidget\"]')"
 
 
@@ -57,6 +61,18 @@ def visit(page: Page, address: str) -> None:
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
+def choose(page: Page, box: str, option: str | re.Pattern[str]) -> None:
+    """Choose from a list; a page that is being drawn anew closes an open one, so it is opened again then."""
+    for patience_ms in (4_000, 8_000, 30_000):
+        page.wait_for_function(SETTLED)
+        page.get_by_role("combobox", name=box).click()
+        with contextlib.suppress(TimeoutError):
+            page.get_by_role("option", name=option).click(timeout=patience_ms)
+            return
+        page.keyboard.press("Escape")
+    raise TimeoutError(f"{option} could not be chosen from {box}.")
+
+
 def _wait_for(url: str) -> None:
     for _ in range(200):
         try:
@@ -65,4 +81,4 @@ def _wait_for(url: str) -> None:
                     return
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
-    raise TimeoutError(f"The server at {url} did not start.")
+    raise RuntimeError(f"The server at {url} did not start.")

@@ -26,5 +26,5 @@ def test_a_downloaded_run_is_uploaded_again_and_opens(page: Page, site: Site, tm
     expect(page.get_by_text("The file was edited after it was exported", exact=False)).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Import", exact=True).click()
     page.wait_for_url("**/measure?run=*", timeout=60_000)
-    expect(page.get_by_role("heading", level=1)).to_have_text(title, timeout=30_000)
+    expect(page.get_by_role("heading", level=1, name=title, exact=True)).to_be_visible(timeout=30_000)
     expect(page.get_by_text(f"target {SCRIPT}")).to_be_visible()

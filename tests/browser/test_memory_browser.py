@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.server import SETTLED, serve, visit
+from tests.browser.server import choose, serve, visit
 from tests.test_memory_page import DRAFT, TARGET
 
 PAIR = f"target={TARGET}&draft={DRAFT}"
@@ -55,9 +55,7 @@ def test_every_field_is_in_the_address_and_survives_a_reload(page: Page, url: st
     fill(page, "Rate per USD", "0.92")
     fill(page, "Overhead, GiB", "3")
     expect(page).to_have_url(re.compile("overhead=3"))
-    page.wait_for_function(SETTLED)  # a page that is being drawn anew closes an open list
-    page.get_by_role("combobox", name="Cache format").click()
-    page.get_by_role("option", name="fp8").click()
+    choose(page, "Cache format", "fp8")
     expect(page).to_have_url(re.compile("kv=fp8"))
     wanted = {"context": "4,096", "sequences": "32", "price": "4.29", "currency": "EUR", "rate": "0.92", "overhead": "3", "kv": "fp8"}
     assert {name: query(page)[name] for name in wanted} == {name: [value] for name, value in wanted.items()}

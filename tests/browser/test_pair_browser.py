@@ -43,7 +43,7 @@ def app(hub: HubServer, site: Site, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def headline(page: Page, text: str) -> None:
-    expect(page.get_by_role("heading", level=1)).to_contain_text(text, timeout=WAIT_MS)
+    expect(page.get_by_role("heading", level=1).filter(has_text=text)).to_be_visible(timeout=WAIT_MS)
 
 
 def test_the_demo_pair_is_chosen_kept_on_reload_and_leads_to_measuring(page: Page, app: str):

@@ -11,7 +11,7 @@ from core.settings import Settings
 from core.store import open_store
 from tests import synthetic
 from tests.browser.conftest import Site
-from tests.browser.server import serve, visit
+from tests.browser.server import SETTLED, serve, visit
 from tests.test_history import SUMMARY
 
 ROW, TICK = 36, 15
@@ -33,12 +33,16 @@ def listed(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 
 def tick(page: Page, *rows: int) -> None:
-    """Choose rows by their boxes; 0 is the first."""
-    box = page.get_by_test_id("stDataFrame").first.bounding_box()
-    assert box
+    """Choose rows by their boxes; 0 is the first. The table is drawn on a canvas, after the page stands still, and again after each click."""
+    table = page.get_by_test_id("stDataFrame").first
     for row in rows:
+        page.wait_for_function(SETTLED)
+        expect(table.locator("canvas").first).to_be_visible()
+        page.wait_for_timeout(700)
+        box = table.bounding_box()
+        assert box
         page.mouse.click(box["x"] + TICK, box["y"] + ROW * (row + 1.5))
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(700)
 
 
 def test_runs_are_chosen_deleted_brought_back_and_compared(page: Page, listed: str):
@@ -53,11 +57,12 @@ def test_runs_are_chosen_deleted_brought_back_and_compared(page: Page, listed: s
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("3 runs that ended")).to_be_visible()
     tick(page, 0, 2)
+    expect(page.get_by_role("button", name="Compare")).to_be_enabled()
     page.get_by_role("button", name="Compare").click()
     page.wait_for_url(re.compile(r"compare=third(,|%2C)first&baseline=first"))
-    expect(page.get_by_role("heading", level=1)).to_contain_text("gains")
+    expect(page.get_by_role("heading", level=1).filter(has_text="gains")).to_be_visible()
     page.get_by_role("link", name="All runs").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
+    expect(page.get_by_role("heading", level=1, name="Runs", exact=True)).to_be_visible()
 
 
 def test_the_question_stays_in_the_address_and_fits_a_phone(page: Page, listed: str):

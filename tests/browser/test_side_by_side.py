@@ -56,7 +56,7 @@ def streaming(page: Page, at_least: int) -> list[int]:
 
 
 def finished(page: Page) -> FrameLocator:
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Same answer", timeout=WAIT_MS)
+    expect(page.get_by_role("heading", level=1).filter(has_text="Same answer")).to_be_visible(timeout=WAIT_MS)
     return page.frame_locator("iframe")
 
 
@@ -67,7 +67,7 @@ def test_what_the_page_shows_is_what_was_recorded_and_nothing_of_the_stream_is_l
     page.get_by_text("Show rejected drafts").click()
     assert sum(streaming(page, at_least=before)) >= before, "a switch"
     page.get_by_role("link", name="Start").first.click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Which draft model")
+    expect(page.get_by_role("heading", level=1).filter(has_text="Which draft model")).to_be_visible()
     page.get_by_role("link", name="Side by side").first.click()
     page.wait_for_selector(".side, iframe", timeout=WAIT_MS)
     page.reload()
@@ -103,7 +103,7 @@ def check_speed(page: Page, run: Run) -> None:
     reading_s = steps[0].draft_s - (steps[0].drafted - 1) * each_s
     assisted_s = (own.total_s - min(plain.first_token_s + reading_s, own.first_token_s)) / (own.tokens - 1)
     speed = (plain.total_s - plain.first_token_s) / (plain.tokens - 1) / assisted_s
-    expect(page.get_by_role("heading", level=1)).to_contain_text(f"{speed:.2f}x the speed of plain")
+    expect(page.get_by_role("heading", level=1).filter(has_text=f"{speed:.2f}x the speed of plain")).to_be_visible()
     expect(page.get_by_text(f"{plain.total_s / own.total_s:.2f}x end to end")).to_be_visible()
 
 
@@ -142,12 +142,12 @@ def test_two_people_each_see_their_own_run_and_stop_ends_one_of_them(page: Page,
     begin(page, url, 256)
     other = browser.new_page(viewport={"width": 1440, "height": 1000})
     begin(other, url, 16)
-    expect(other.get_by_role("heading", level=1)).to_contain_text("Waiting for the device")
+    expect(other.get_by_role("heading", level=1).filter(has_text="Waiting for the device")).to_be_visible()
     expect(other.get_by_text("Place 1 in the queue")).to_be_visible()
     streaming(page, at_least=5)
     mine = run_of(page, store).id
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Not finished", timeout=WAIT_MS)
+    expect(page.get_by_role("heading", level=1).filter(has_text="Not finished")).to_be_visible(timeout=WAIT_MS)
     kept = run_of(page, store)
     assert (kept.id, kept.status) == (mine, "cancelled")
     expect(page.get_by_text(f"Kept: {sum(len(step.tokens) for step in kept.steps)} tokens")).to_be_visible()
