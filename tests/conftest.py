@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from core.bench import Bench
 from core.child import Entry
@@ -15,10 +17,17 @@ from tests.hub_server import HubServer, hub_server
 from tests.supplies import model_folder
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class ByFile(LoadScopeScheduling):
     """The tests of a file stay in one process, for the fixtures they share; those with a browser too, so that only one is busy at a time."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("browser" if item.path.parent.name == "browser" else item.path.stem))
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "browser" if file.startswith("tests/browser/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """Called once, where tests run in several processes."""
+    return ByFile(config, log)
 
 
 @pytest.fixture
