@@ -20,7 +20,7 @@ from tests.browser.server import serve, visit
 from tests.pairs import load_pair
 
 WAIT_MS = 120_000
-TOKENS = 64
+TOKENS = 300
 WRITTEN = """() => [...document.querySelectorAll('.side')].map(lane => lane.querySelector('dd').textContent).map(Number)"""
 OVER_THE_EDGE = "document.querySelector('[data-testid=\"stMain\"]').scrollWidth"
 
