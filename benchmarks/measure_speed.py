@@ -31,9 +31,10 @@ from core import columns as col
 from core import demo, predict
 from core.analysis import SWEEP_LIMITS
 from core.finalists import unconfirmed
+from core.measured import Generation
 from core.policies import Confidence, FixedGamma, Plain, Policy, PromptLookup, TransformersDefault, describe
 from core.recommend import Recommendation
-from core.runs import Generation, ModelRef, Run, RunSpec, Stage
+from core.runs import ModelRef, Run, RunSpec, Stage
 from core.settings import Settings
 from core.sink import StoreSink
 from core.store import Store

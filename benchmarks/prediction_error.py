@@ -12,9 +12,10 @@ import statistics
 
 from core import columns as col
 from core import demo
+from core.measured import Generation
 from core.policies import FixedGamma, Plain, Policy, TransformersDefault, describe
 from core.predict import predict
-from core.runs import Generation, Run, RunSpec
+from core.runs import Run, RunSpec
 from core.worker.generate import run_policy
 from core.worker.inputs import encode_prompts
 from core.worker.models import Garage

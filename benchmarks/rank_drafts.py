@@ -20,9 +20,10 @@ from benchmarks.measure_speed import Kept, interleaved, ours
 from core import columns as col
 from core import demo
 from core.group import rank
+from core.measured import Generation
 from core.policies import FixedGamma, Policy, TransformersDefault, describe
 from core.predict import predict
-from core.runs import Generation, Run, RunSpec
+from core.runs import Run, RunSpec
 from core.worker import measure as measuring
 from core.worker.calls import Calls
 from core.worker.inputs import encode_prompts

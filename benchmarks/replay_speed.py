@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from benchmarks.cpu_clock import count_cpu_time
 from core.decoding import Decoding
+from core.measured import Generation, PassTimes, Sample
 from core.policies import Confidence, FixedGamma, Heuristic, Oracle, Plain, Policy, PromptLookup
 from core.predict import THRESHOLDS, predict, recommend
 from core.replay import rounds_drawn
-from core.runs import Generation, ModelRef, PassTimes, Prompt, Run, RunSpec, Sample
+from core.runs import ModelRef, Prompt, Run, RunSpec
 from core.trace import LONGEST_TAIL, Lookup, PromptTrace, Sampled, Tails
 
 PROMPTS, TOKENS, STEP_S, REPEATS = 64, 256, 0.01, 5

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from core.measured import Generation
 from core.policies import Drafting
 from core.replay import replay_prompt, rounds_of
 from core.rounds import Rounds, Walk, total
-from core.runs import Generation
 from core.trace import PromptTrace, Tails
 
 

@@ -14,10 +14,10 @@ from core import advice_cost, advice_runs, suggest
 from core.advice import Advice, Pair, Side, Traffic, advise
 from core.devices import CPU, Device
 from core.estimate import Estimate, Load, estimate, load_of, tied_embedding
+from core.measured import Dtype
 from core.memory import CacheProfile
 from core.model_info import ModelInfo
 from core.planner import Answer, Failed, Ready, Waiting
-from core.runs import Dtype
 from core.vocab import VocabVerdict
 
 T = TypeVar("T")

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from core.imports import WORDS, is_record
+from core.measured import Environment
 from core.policies import describe
-from core.runs import Environment, ModelRef, Prompt, Run, RunSpec
+from core.runs import ModelRef, Prompt, Run, RunSpec
 
 MOST, LEAST = 6, 2
 LETTERS = "ABCDEF"

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
+from core.measured import Dtype
 from core.policies import Plain
-from core.runs import Dtype, Run, RunSpec, Stage
+from core.runs import Run, RunSpec, Stage
 from core.timing import per_step
 
 Origin = Literal["measured", "guess"]

@@ -9,12 +9,13 @@ from typing import Never, cast
 
 from core.analysis import Analysis, Unfinished, analyse
 from core.errors import InvalidInput
+from core.measured import Difference, Environment, Generation, PassTimes
 from core.notes import MOST_NOTE_CHARACTERS, MOST_TAG_CHARACTERS, MOST_TAGS
 from core.policies import Drafting, Policy, PromptLookup
 from core.prompts import MOST_PROMPTS
 from core.record import Imported, Step
 from core.run_document import LookupDocument, SampledDocument, TailsDocument, TraceDocument
-from core.runs import Difference, Environment, Generation, PassTimes, Run
+from core.runs import Run
 from core.typed import MOST_STOPS
 
 LARGEST = 2**53

@@ -1,7 +1,8 @@
 """How a run was measured, row by row: everything needed to repeat it, or to distrust it. Costs are ratios to one plain target step."""
 
 from core import numbers
-from core.runs import Environment, Run
+from core.measured import Environment
+from core.runs import Run
 from core.smoke import TOKENS
 from core.timing import LoopCosts
 from core.verdict import assisted, differing

@@ -11,8 +11,9 @@ from sqlalchemy import Connection, Row, Select, insert, select
 
 from core.database import results, runs, specs, traces
 from core.errors import StoreError
+from core.measured import Difference, Environment, Generation, PassTimes
 from core.record import Imported, Record, Step, Summary
-from core.runs import Difference, Environment, Generation, PassTimes, Progress, Run, RunSpec
+from core.runs import Progress, Run, RunSpec
 from core.trace_file import pack_traces, unpack_traces
 
 Measured = Sequence[tuple[str, str]]

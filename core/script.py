@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from core.decoding import Decoding
+from core.measured import Dtype
 from core.policies import Drafting, Plain, Policy, PromptLookup, describe, to_transformers
-from core.runs import Dtype, ModelRef
+from core.runs import ModelRef
 
 GREEDY = Decoding()
 EXAMPLE = "def add(a, b):"

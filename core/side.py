@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from core.measured import Generation
 from core.policies import Drafting, Policy, PromptLookup
 from core.record import Step
-from core.runs import Generation, Run
+from core.runs import Run
 
 Writer = Literal["plain", "draft", "copied", "target", "bonus"]
 Equality = Literal["equal", "near tie", "real difference", "unexplained", "sampled", "lossy", "unfinished"]
@@ -92,7 +93,7 @@ class Comparison:
     """A column's answer beside the plain one; under sampling only whether the setting is lossy.
 
     token: number from 0 of the first that differs, None where none does or none is compared.
-    margin: as in `core.runs.Difference`.
+    margin: as in `core.measured.Difference`.
     """
 
     equality: Equality

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+from core.measured import Difference, Environment, Generation, PassTimes
 from core.record import Step
-from core.runs import Difference, Environment, Generation, PassTimes, Progress, Stage
+from core.runs import Progress, Stage
 from core.store import Store
 from core.trace import PromptTrace
 

@@ -7,8 +7,9 @@ draft's accepted. It says nothing about speed: one prompt, eight tokens, no warm
 from dataclasses import dataclass
 
 from core.errors import NotMeasured
+from core.measured import Dtype, Generation
 from core.policies import Drafting, FixedGamma
-from core.runs import Dtype, Generation, Run
+from core.runs import Run
 
 TOKENS = 8
 POLICY = FixedGamma(4)

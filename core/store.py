@@ -18,9 +18,10 @@ from sqlalchemy import Connection, delete, insert, select, update
 from core import notes, run_rows
 from core.database import devices, prompt_drafts, results, runs, traces
 from core.errors import InvalidInput, StoreError
+from core.measured import DeviceInfo, Difference, Environment, Generation, PassTimes
 from core.privacy import installation_key, without_texts
 from core.record import Record, Step
-from core.runs import TIMED, DeviceInfo, Difference, Environment, Generation, PassTimes, Progress, Run, RunSpec, Status
+from core.runs import TIMED, Progress, Run, RunSpec, Status
 from core.settings import Settings
 from core.shelf import Shelf
 from core.trace import PromptTrace

@@ -23,9 +23,10 @@ import numpy as np
 
 from core.calibration import Row, check_cost, fit, left_out_error, rounds_run
 from core.errors import NotMeasured
+from core.measured import Carried, Generation, PassTimes
 from core.policies import Drafting, Plain
 from core.rounds import Floats, Rounds
-from core.runs import Carried, Generation, PassTimes, Run
+from core.runs import Run
 from core.stalled import PLAIN_FACTOR, keeps_moving
 from core.trace import PromptTrace
 

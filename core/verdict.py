@@ -8,9 +8,10 @@ from typing import Literal
 
 from core import numbers
 from core.analysis import Analysis, sentence_case
+from core.measured import Generation
 from core.policies import Drafting, Plain, Policy, TransformersDefault, describe
 from core.recommend import Recommendation
-from core.runs import Generation, Run
+from core.runs import Run
 
 Tone = Literal["faster", "slower"]
 Mark = Callable[[str, Tone], str]

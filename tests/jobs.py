@@ -9,8 +9,9 @@ import os
 import time
 
 from core.errors import ModelError
+from core.measured import DeviceInfo, Generation
 from core.policies import Plain
-from core.runs import DeviceInfo, Generation, RunSpec
+from core.runs import RunSpec
 from core.settings import Settings
 from core.sink import Sink
 from core.store import Store

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import numpy as np
 
 from core import columns as col
+from core.measured import Generation, PassTimes, Purpose, Sample
 from core.policies import FixedGamma, Plain, Policy, TransformersDefault
 from core.replay import rounds_of
-from core.runs import Generation, ModelRef, PassTimes, Prompt, Purpose, Run, RunSpec, Sample
+from core.runs import ModelRef, Prompt, Run, RunSpec
 from core.trace import LONGEST_TAIL, Lookup, PromptTrace, Tails
 
 STEP_S, PREFILL_S, DRAFT_PREFILL_S = 0.010, 0.030, 0.004

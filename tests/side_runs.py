@@ -12,9 +12,10 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from core.decoding import Decoding
+from core.measured import Difference, Generation
 from core.policies import Drafting, FixedGamma, Plain, Policy, PromptLookup
 from core.record import Step
-from core.runs import Difference, Generation, Lane, Progress, Prompt, Run
+from core.runs import Lane, Progress, Prompt, Run
 from core.store import Store
 from tests import synthetic
 from tests.synthetic import DRAFT_PREFILL_S, OVERHEAD, PER_DRAFT, PLAIN_S, PREFILL_S, TWO_WIDE, VERIFY_SLOPE

@@ -12,9 +12,10 @@ import numpy as np
 
 from core.analysis import Analysis, analyse, summary
 from core.decoding import Decoding
+from core.measured import Environment, Generation, PassTimes, Sample
 from core.policies import Drafting, FixedGamma, Plain, Policy, TransformersDefault
 from core.replay import rounds_drawn
-from core.runs import Environment, Generation, ModelRef, PassTimes, Progress, Prompt, Run, RunSpec, Sample
+from core.runs import ModelRef, Progress, Prompt, Run, RunSpec
 from core.store import Store
 from core.trace import Lookup, PromptTrace, Sampled, Tails
 

@@ -18,11 +18,12 @@ from core.compare_runs import labels, paired, quantities
 from core.decoding import Decoding
 from core.figures import Band, Confirmed
 from core.landscape import GAMMAS
+from core.measured import Carried, Environment
 from core.palette import DARK, LIGHT, Palette
 from core.policies import FixedGamma
 from core.privacy import without_texts
 from core.record import Imported
-from core.runs import Carried, Environment, Lane, Message, ModelRef, Prompt, Run, RunSpec
+from core.runs import Lane, Message, ModelRef, Prompt, Run, RunSpec
 from tests import synthetic
 from tests.test_figures import contrast, layout
 

@@ -14,8 +14,9 @@ from streamlit.testing.v1 import AppTest
 from core import demo
 from core.address import resolve
 from core.decoding import Decoding
+from core.measured import DeviceInfo
 from core.planner import Planner
-from core.runs import DeviceInfo, ModelRef, Prompt, RunSpec
+from core.runs import ModelRef, Prompt, RunSpec
 from core.settings import Settings
 from core.typed import LONGEST_STOP, Typed
 from core.ui import decoding_box, desk

@@ -20,10 +20,11 @@ from core.columns import FOR_PEOPLE
 from core.errors import InvalidInput, NotMeasured
 from core.export_json import digits, to_json
 from core.imports_json import from_json
+from core.measured import Difference
 from core.policies import Drafting, FixedGamma, Plain
 from core.prompts import check
 from core.record import Imported, Step
-from core.runs import Difference, Lane, Message, Prompt, Run
+from core.runs import Lane, Message, Prompt, Run
 from core.trace import repeated_share
 from core.version import VERSION
 from tests import side_runs, synthetic

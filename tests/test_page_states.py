@@ -11,8 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 from core import database
 from core.bench import Bench
+from core.measured import Generation
 from core.policies import Plain
-from core.runs import Generation, ModelRef, Progress, Prompt, Run, RunSpec
+from core.runs import ModelRef, Progress, Prompt, Run, RunSpec
 from core.store import Store
 from core.trace import Lookup, PromptTrace
 from core.ui import desk, numbers, result

@@ -11,10 +11,11 @@ from streamlit.testing.v1 import AppTest
 from core.analysis import Analysis, analyse, summary
 from core.bench import Bench
 from core.errors import StoreError
+from core.measured import DeviceInfo
 from core.planner import Planner
 from core.policies import FixedGamma, Plain, PromptLookup
 from core.prompt_draft import Draft
-from core.runs import DeviceInfo, RunSpec
+from core.runs import RunSpec
 from core.settings import Settings
 from core.store import Store, open_store
 from core.ui import desk, policies, start_questions

@@ -10,9 +10,10 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import demo
+from core.measured import DeviceInfo, Generation
 from core.planner import Planner, Waiting
 from core.policies import FixedGamma, Plain, Policy
-from core.runs import DeviceInfo, Generation, Run, RunSpec
+from core.runs import Run, RunSpec
 from core.script import Service, script
 from core.settings import Settings
 from core.store import Store

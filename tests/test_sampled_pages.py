@@ -8,9 +8,10 @@ from streamlit.testing.v1 import AppTest
 
 from core.acceptance import alpha_greedy_draft
 from core.analysis import Analysis, analyse, conditional_acceptance
+from core.measured import Difference, Environment
 from core.planner import Planner, Task
 from core.policies import FixedGamma, Plain
-from core.runs import Difference, Environment, Run
+from core.runs import Run
 from core.settings import Settings
 from core.store import Store
 from core.ui import memory_pair, memory_prices

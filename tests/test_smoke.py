@@ -7,8 +7,9 @@ import torch
 
 from core import demo
 from core.errors import NotMeasured
+from core.measured import Dtype, Generation
 from core.policies import FixedGamma, Plain
-from core.runs import Dtype, Generation, Progress, Prompt, Run, RunSpec, Stage
+from core.runs import Progress, Prompt, Run, RunSpec, Stage
 from core.settings import Settings
 from core.sink import StoreSink, fraction
 from core.smoke import POLICY, TOKENS, smoke_result

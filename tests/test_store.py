@@ -9,8 +9,9 @@ import pytest
 
 from core import database, demo
 from core.errors import InvalidInput, StoreError
+from core.measured import DeviceInfo, Environment, Generation, PassTimes, Sample
 from core.policies import FixedGamma, Plain
-from core.runs import DeviceInfo, Environment, Generation, PassTimes, Progress, Prompt, RunSpec, Sample
+from core.runs import Progress, Prompt, RunSpec
 from core.settings import Settings
 from core.sink import StoreSink, fraction
 from core.store import FILE_NAME, Store, open_store

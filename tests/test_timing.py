@@ -5,10 +5,10 @@ import pytest
 
 from core.calibration import fit, own_rounds
 from core.errors import NotMeasured
+from core.measured import Generation
 from core.policies import Confidence, FixedGamma, Heuristic, Plain, TransformersDefault
 from core.replay import replay_prompt, rounds_of
 from core.rounds import total
-from core.runs import Generation
 from core.timing import LoopCosts, beside, between_widths, calibration_rows, median_cache, passes_of, rising
 from tests import priced
 

@@ -1,6 +1,6 @@
 """Write `core/schema/`: the JSON schema of exported runs from the classes that read them, and what the columns of the CSV files mean.
 
-`python tools/make_schema.py`, after any change to `core.run_document`, `core.runs`, `core.record` or `core.export_csv`.
+`python tools/make_schema.py`, after any change to `core.run_document`, `core.runs`, `core.measured`, `core.record` or `core.export_csv`.
 """
 
 import json

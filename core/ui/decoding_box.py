@@ -12,9 +12,10 @@ import streamlit as st
 
 from core import demo
 from core.address import address
+from core.measured import DeviceInfo, Dtype
 from core.model_info import ModelInfo
 from core.planner import Answer, Failed, Ready, Waiting
-from core.runs import DeviceInfo, Dtype, ModelRef, Prompt, RunSpec
+from core.runs import ModelRef, Prompt, RunSpec
 from core.typed import Typed
 from core.ui import desk, look, numbers
 

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import streamlit as st
 
-from core.runs import DeviceInfo
+from core.measured import DeviceInfo
 from core.ui import look
 
 PACKAGES = ("torch", "transformers", "tokenizers", "streamlit")

@@ -8,7 +8,7 @@ from core import prices
 from core.advice import Traffic
 from core.candidates import Setting
 from core.devices import CPU, gpu
-from core.runs import DeviceInfo
+from core.measured import DeviceInfo
 from core.ui.desk import desk
 
 DEVICE, DRAFT_DEVICE, PROMPT, ANSWER, BATCH = "on", "draft_on", "prompt_tokens", "answer_tokens", "batch"

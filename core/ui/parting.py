@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core.measured import NEAR_TIE, Difference, Generation
 from core.policies import describe
-from core.runs import NEAR_TIE, Difference, Generation, Run
+from core.runs import Run
 from core.ui import look
 
 

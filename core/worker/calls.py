@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from core.decoding import Decoding
+from core.measured import Generation, PlainKind, Purpose
 from core.policies import Plain, Policy
-from core.runs import Generation, PlainKind, Purpose, RunSpec
+from core.runs import RunSpec
 from core.worker.generate import Timed, first_difference, run_policy, timed_generate
 from core.worker.models import Pair
 from core.worker.recorder import Recorder

@@ -14,7 +14,8 @@ import transformers
 from transformers import PreTrainedModel
 
 from core.errors import DeviceError
-from core.runs import DeviceInfo, Environment, RunSpec
+from core.measured import DeviceInfo, Environment
+from core.runs import RunSpec
 from core.worker.memory import model_bytes
 from core.worker.models import Pair
 

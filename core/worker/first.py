@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from core.errors import NotMeasured
 from core.intervals import in_quadrature
+from core.measured import Carried, Generation, PassTimes, PlainKind
 from core.policies import Plain
-from core.runs import Carried, Generation, ModelRef, PassTimes, PlainKind, Run, RunSpec
+from core.runs import ModelRef, Run, RunSpec
 from core.timing import LoopCosts
 from core.trace import PromptTrace
 from core.worker.models import Place

@@ -18,9 +18,10 @@ from contextlib import contextmanager
 import torch
 
 from core.errors import DeviceError, InvalidInput, ModelError
+from core.measured import Environment, Generation
 from core.policies import FixedGamma, Plain, Policy, TransformersDefault
 from core.predict import THRESHOLDS
-from core.runs import Environment, Generation, RunSpec, Stage
+from core.runs import RunSpec, Stage
 from core.settings import Settings
 from core.sink import Sink
 from core.trace import PromptTrace

@@ -23,7 +23,8 @@ from transformers.cache_utils import DynamicLayer
 from transformers.utils import logging
 
 from core.errors import ModelError
-from core.runs import Dtype, ModelRef, RunSpec, Stage
+from core.measured import Dtype
+from core.runs import ModelRef, RunSpec, Stage
 from core.vocab import Vocabulary, VocabVerdict, compare
 from core.worker.download import Report
 from core.worker.places import Place, newest, places

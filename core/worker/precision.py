@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from transformers import LogitsProcessorList, PreTrainedModel
 
+from core.measured import Difference
 from core.policies import Policy
-from core.runs import Difference, RunSpec
+from core.runs import RunSpec
 from core.worker.batch import out_of_memory, release_memory
 from core.worker.generate import first_difference
 from core.worker.models import Pair

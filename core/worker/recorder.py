@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from core.measured import Difference, Environment, Generation, PassTimes
 from core.record import Step
-from core.runs import Difference, Environment, Generation, PassTimes, Run, RunSpec, Stage
+from core.runs import Run, RunSpec, Stage
 from core.sink import Sink
 from core.trace import PromptTrace
 

@@ -5,7 +5,8 @@ Both are tried on one prompt and the faster one is the rival of the whole run. U
 
 import torch
 
-from core.runs import PlainKind, RunSpec
+from core.measured import PlainKind
+from core.runs import RunSpec
 from core.worker.calls import PLAIN
 from core.worker.generate import timed_generate
 from core.worker.models import Pair

@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from core.measured import Environment, Generation
 from core.policies import Drafting, Plain
-from core.runs import Environment, Generation, Lane, RunSpec
+from core.runs import Lane, RunSpec
 from core.sink import Sink
 from core.worker.calls import PLAIN
 from core.worker.environment import environment

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import torch
 
+from core.measured import Generation
 from core.policies import Plain, Policy
-from core.runs import Generation, RunSpec
+from core.runs import RunSpec
 from core.sink import Sink
 from core.smoke import POLICY, TOKENS
 from core.worker.generate import first_difference, run_policy

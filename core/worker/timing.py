@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel
 
-from core.runs import PassTimes, Sample
+from core.measured import PassTimes, Sample
 from core.worker.generate import synchronise
 from core.worker.models import Pair
 from core.worker.processors import Lists
