@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from core.policies import Policy
+from core.policies import MeasuredOnly, Policy
 from core.record import Record
 
 Purpose = Literal["answer", "calibration", "confirmation", "smoke", "side_by_side", "way"]
 Dtype = Literal["float32", "bfloat16", "float16"]
-AnyPolicy = Annotated[Policy, Field(discriminator="kind")]
+AnyPolicy = Annotated[Policy | MeasuredOnly, Field(discriminator="kind")]
 
 
 class DeviceInfo(Record):
@@ -101,6 +101,20 @@ class PassTimes(Record):
     reused: bool = False
 
 
+class WayCall(Record):
+    """What a call of a run in several ways notes beside its rounds.
+
+    rejected: rounds that ended because a proposal was wrong. draft_prefill_s: the draft's first pass over the prompt, timed by itself; 0 where
+    no model drafts, and for heads, which read the prompt when they draft first. prepared_s: outside the call's times, to get a fresh copy of
+    a draft that the library edits, with its output layer cut. translated: the draft has other tokens, so proposals were translated.
+    """
+
+    rejected: int = 0
+    draft_prefill_s: float = 0.0
+    prepared_s: float = 0.0
+    translated: bool = False
+
+
 class Generation(Record):
     """One answer by the library's `generate`, timed by a streamer.
 
@@ -115,7 +129,7 @@ class Generation(Record):
     batch: prompts that were written in this call, with every score checked: its times are the whole call's and say
         nothing about speed. 0 for a call of its own as a service would make it.
     reused: kept from an earlier run of this worker; its times are those of then, and so are the passes that they are compared with.
-    lane: column of a side-by-side run.
+    lane: column of a side-by-side run, or of one in several ways. way: what only the latter notes; None for plain decoding.
     """
 
     purpose: Purpose
@@ -134,6 +148,7 @@ class Generation(Record):
     batch: int = 0
     reused: bool = False
     lane: int = 0
+    way: WayCall | None = None
 
     @property
     def tells_speed(self) -> bool:

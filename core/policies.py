@@ -2,7 +2,8 @@
 
 `Drafting` has exactly the knobs of Transformers 5.24: how many tokens at most, how that limit
 moves from round to round (the schedule), and the confidence below which drafting stops. The
-presets are functions that return one. Not covered: adaptation of the threshold, which
+presets are functions that return one. A `Policy` can be replayed and predicted; what is `MeasuredOnly` drafts with the target's
+own states, which no trace holds, so that it is only ever really run. Not covered: adaptation of the threshold, which
 Transformers adds when scikit-learn is installed.
 """
 
@@ -13,11 +14,13 @@ from typing import Literal, get_args
 from core.errors import InvalidInput
 
 Schedule = Literal["constant", "heuristic", "heuristic_transient"]
+HeadsMethod = Literal["mtp", "dflash"]
 Settings = dict[str, int | float | str]
 
 DEFAULT_LIMIT = 20
 DEFAULT_THRESHOLD = 0.4
 DEFAULT_NGRAM = 2
+HEADS: dict[HeadsMethod, str] = {"mtp": "the model's own heads (MTP)", "dflash": "a head made for the target (DFlash)"}
 LOOKUP = "prompt lookup"
 """How names of that policy begin."""
 
@@ -72,6 +75,46 @@ class Oracle:
 
 
 Policy = Plain | Drafting | PromptLookup | Oracle
+"""What can be replayed and predicted."""
+
+
+@dataclass(frozen=True)
+class EarlyExit:
+    """The target's own first `layers` layers and its head propose; limit, schedule and threshold as in `Drafting`.
+
+    The settings live in the target's own `generation_config`, because the target is its own draft.
+    """
+
+    layers: int
+    limit: int = DEFAULT_LIMIT
+    schedule: Schedule = "constant"
+    threshold: float = DEFAULT_THRESHOLD
+    kind: Literal["early_exit"] = "early_exit"
+
+    def __post_init__(self) -> None:
+        if self.layers < 1:
+            raise InvalidInput(f"Drafting with the first {self.layers} layers is not possible; use 1 or more.")
+        Drafting(self.limit, self.schedule, self.threshold)  # refuses what cannot be
+
+
+@dataclass(frozen=True)
+class OwnHeads:
+    """Heads that were trained with the target propose; how many tokens is theirs to say, and nothing can be set.
+
+    mtp: layers for multi-token prediction in the target's own files (`use_mtp`), one token each. dflash: a model of its own that was made
+    for this target and reads its hidden states (`speculation_type="dflash"`), a block of tokens in one pass; it is named as the draft.
+    """
+
+    method: HeadsMethod
+    kind: Literal["own_heads"] = "own_heads"
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(HeadsMethod):
+            raise InvalidInput(f"Heads of the kind '{self.method}' are unknown; use one of {', '.join(get_args(HeadsMethod))}.")
+
+
+MeasuredOnly = EarlyExit | OwnHeads
+"""What can only be really run: it drafts with the target's own states."""
 
 
 def FixedGamma(gamma: int) -> Drafting:
@@ -94,16 +137,17 @@ def TransformersDefault() -> Drafting:
     return Confidence()
 
 
-def is_persistent(policy: Policy) -> bool:
+def is_persistent(policy: Policy | MeasuredOnly) -> bool:
     """Whether the draft length goes over from call to call, so that rounds depend on the order of the prompts."""
-    return isinstance(policy, Drafting) and policy.schedule == "heuristic"
+    return isinstance(policy, Drafting | EarlyExit) and policy.schedule == "heuristic"
 
 
-def to_transformers(policy: Policy) -> Settings:
+def to_transformers(policy: Policy | MeasuredOnly) -> Settings:
     """The policy under the names of Transformers; empty for plain decoding.
 
     Drafting: attributes of the *draft's* `generation_config` (as arguments of `generate` they are
-    silently ignored). Prompt lookup: arguments of `generate`. Raises InvalidInput for the oracle.
+    silently ignored); early exit: of the target's, but for `assistant_early_exit`. That, prompt lookup and heads: arguments of
+    `generate`. Raises InvalidInput for the oracle.
     """
     match policy:
         case Plain():
@@ -111,13 +155,26 @@ def to_transformers(policy: Policy) -> Settings:
         case PromptLookup():
             return {"prompt_lookup_num_tokens": policy.tokens, "max_matching_ngram_size": policy.ngram}
         case Drafting():
-            return {
-                "num_assistant_tokens": policy.limit,
-                "num_assistant_tokens_schedule": policy.schedule,
-                "assistant_confidence_threshold": policy.threshold,
-            }
+            return _drafting_settings(policy)
+        case EarlyExit():
+            return {"assistant_early_exit": policy.layers} | _drafting_settings(drafting_of(policy))
+        case OwnHeads():
+            return {"use_mtp": True} if policy.method == "mtp" else {"speculation_type": "dflash"}
         case Oracle():
             raise InvalidInput("The oracle is an upper limit and cannot be set in Transformers; choose another policy.")
+
+
+def _drafting_settings(policy: Drafting) -> Settings:
+    return {
+        "num_assistant_tokens": policy.limit,
+        "num_assistant_tokens_schedule": policy.schedule,
+        "assistant_confidence_threshold": policy.threshold,
+    }
+
+
+def drafting_of(policy: EarlyExit) -> Drafting:
+    """How many tokens the first layers propose, as if they were a draft model."""
+    return Drafting(policy.limit, policy.schedule, policy.threshold)
 
 
 def from_transformers(settings: Mapping[str, int | float | str | None]) -> Policy:
@@ -148,7 +205,7 @@ def _schedule(name: str) -> Schedule:
     raise InvalidInput(f"The schedule '{name}' is unknown; use one of {', '.join(get_args(Schedule))}.")
 
 
-def describe(policy: Policy) -> str:
+def describe(policy: Policy | MeasuredOnly) -> str:
     """A short name for people, such as "fixed gamma 3"."""
     match policy:
         case Plain():
@@ -159,6 +216,10 @@ def describe(policy: Policy) -> str:
             return f"{LOOKUP}: {policy.tokens}, n-gram {policy.ngram}"
         case Drafting():
             return _describe_drafting(policy)
+        case EarlyExit():
+            return f"early exit after {policy.layers} {'layer' if policy.layers == 1 else 'layers'}: {_describe_drafting(drafting_of(policy))}"
+        case OwnHeads():
+            return HEADS[policy.method]
 
 
 def _describe_drafting(policy: Drafting) -> str:
