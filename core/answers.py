@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 """Counted up when a job's answers change their shape, so that old ones are not read any more."""
 LARGEST_BYTES = 100_000_000
 

@@ -9,7 +9,7 @@ can load the two models at all, and speed.
 from dataclasses import dataclass
 from typing import Literal
 
-from core import calls
+from core import calls, numbers
 from core.vocab import VocabVerdict
 
 Answer = Literal["accepts", "accepts with a flag", "refuses", "not sure"]
@@ -18,7 +18,8 @@ READ = "2026-11-29"
 TRANSFORMERS = "https://github.com/huggingface/transformers/blob/v5.24.0/src/transformers/generation/utils.py"
 CANDIDATES = "https://github.com/huggingface/transformers/blob/v5.24.0/src/transformers/generation/candidate_generator.py"
 VLLM = "https://github.com/vllm-project/vllm/blob/main/vllm/config/speculative.py"
-VLLM_INTERSECTION = "https://github.com/vllm-project/vllm/pull/38174"
+VLLM_INTERSECTION = "https://github.com/vllm-project/vllm/blob/main/vllm/v1/spec_decode/vocab_mapping.py"
+VLLM_INTERSECTION_READ = "2026-11-30"
 SGLANG = "https://github.com/sgl-project/sglang/pull/23838"
 LLAMA_CPP = "https://github.com/ggml-org/llama.cpp/blob/master/common/speculative.cpp"
 
@@ -113,15 +114,24 @@ def _vllm(verdict: VocabVerdict, target: str, draft: str, gamma: int) -> EngineR
 
 
 def _vllm_intersection(verdict: VocabVerdict, target: str, draft: str, gamma: int) -> EngineRow:
-    """Token-level intersection: drafts are held to the tokens that both know, and renumbered."""
+    """Token-level intersection: drafts are held to the tokens that both know, and renumbered (`core.vocab` counts them as vLLM does)."""
     call = calls.vllm(target, calls.vllm_draft(draft, gamma, use_heterogeneous_vocab=True))
-    enough = verdict.translatable_tokens >= VLLM_FEW_SHARED
+    enough = verdict.intersection_tokens >= VLLM_FEW_SHARED
     needed = "It is not needed here. " if verdict.native else ""
     reason = (
-        f"{needed}Drafts only the {_shared(verdict)}; the draft decodes greedily, and each tokenizer needs an unknown or an end-of-text token. "
+        f"{needed}{intersection(verdict)} The draft decodes greedily, and each tokenizer needs an unknown or an end-of-text token. "
         "Versions without pull request 38174 do not know the flag."
     )
-    return EngineRow("vLLM", "draft_model, shared tokens", "accepts with a flag", enough and not verdict.native, call, reason, VLLM_INTERSECTION)
+    advised, way = enough and not verdict.native, "draft_model, shared tokens"
+    return EngineRow("vLLM", way, "accepts with a flag", advised, call, reason, VLLM_INTERSECTION, VLLM_INTERSECTION_READ)
+
+
+def intersection(verdict: VocabVerdict) -> str:
+    """What vLLM's token-level intersection would draft from, with its shares of both vocabularies as vLLM states them, in a sentence."""
+    ours, theirs = 100 * verdict.intersection_of_target, 100 * verdict.intersection_of_draft
+    shares = f"{ours:.1f} % of the target's {verdict.target_size:,} rows, {theirs:.1f} % of the draft's {verdict.draft_size:,}"
+    few = "" if verdict.intersection_tokens >= VLLM_FEW_SHARED else " So few that vLLM warns of it."
+    return f"vLLM's token-level intersection would draft from {numbers.counted(verdict.intersection_tokens, 'token')}: {shares}.{few}"
 
 
 def _sglang(verdict: VocabVerdict, target: str, draft: str, gamma: int) -> EngineRow:

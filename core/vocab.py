@@ -3,7 +3,11 @@
 The draft's proposals reach the target as ids. Where the same id stands for different tokens the
 library does not complain: the answer stays right, because the target decides, but almost nothing
 is accepted. So the maps (token -> id) are compared, not only their sizes. Units: tokens and ids;
-a vocabulary's `size` is the number of embedding rows that its config states. Not covered: which
+a vocabulary's `size` is the number of embedding rows that its config states.
+The token-level intersection is counted as vLLM does at its start (vllm/v1/spec_decode/vocab_mapping.py, `VocabMapping`, read
+2026-11-30; the algorithm is Timor et al. 2025, arXiv:2502.05202): strings that both maps hold once each one's space mark is written as
+a space, at ids that both models have a row for; it states their share of each `vocab_size`. vLLM finds the mark by
+tokenizing " a"; here it is read off the map, which may tell a handful of tokens otherwise. Not covered: which
 engine takes which verdict (`core.engines`), and how tokenizers are read (`core.plan.vocabulary`).
 """
 
@@ -19,6 +23,10 @@ Names = dict[int, str]
 
 FEW_SHARE_PERMILLE = 1
 FEW_IDS = 256
+MOST_UNLIKE_PERCENT = 1
+"""Of the larger map, ids that differ or stand on one side alone: up to here they are added, reserved and padding tokens, as fine-tunes
+have them. More is another vocabulary, of which a draft would have to write tokens that it was not trained on.
+"""
 SAMPLES = 256
 """Enough to hold every differing id of a `few_differ` verdict."""
 LONGEST_SAMPLE = 60
@@ -76,7 +84,7 @@ class VocabVerdict(Record):
     only_draft_ids: ids of one map alone; tail_from: the first id that differs when nothing below it does, else None.
     differences: the first of all these ids in order, at most 256; example: one of them in words, "" without any.
     shared_tokens: strings that both know, under whatever id; translatable_tokens: the same with the space marks of the two
-    families taken for one, as Transformers and vLLM do between different tokenizers.
+    families taken for one, as Transformers does between different tokenizers. intersection_tokens: what vLLM would draft from.
     beyond_target and beyond_draft: ids at or above that side's own vocab_size, which its model cannot embed.
     """
 
@@ -94,6 +102,7 @@ class VocabVerdict(Record):
     example: str
     shared_tokens: int
     translatable_tokens: int
+    intersection_tokens: int
     beyond_target: int
     beyond_draft: int
     special: tuple[SpecialDifference, ...]
@@ -110,6 +119,16 @@ class VocabVerdict(Record):
     def mostly_other(self) -> bool:
         """Whether most common ids stand for other tokens, so that hardly any draft could be accepted."""
         return 2 * self.different_ids > self.common_ids
+
+    @property
+    def intersection_of_target(self) -> float:
+        """Share of the target's embedding rows, 0..1."""
+        return self.intersection_tokens / max(self.target_size, 1)
+
+    @property
+    def intersection_of_draft(self) -> float:
+        """Share of the draft's embedding rows, 0..1."""
+        return self.intersection_tokens / max(self.draft_size, 1)
 
     @property
     def word(self) -> str:
@@ -131,7 +150,7 @@ def compare(target: Vocabulary, draft: Vocabulary) -> VocabVerdict:
     tail_from = unlike[0] if unlike and unlike[0] > max(common - different, default=-1) else None
     same_size = target.size == draft.size
     return VocabVerdict(
-        kind=_kind(ours, theirs, len(common), len(different), tail_from is not None, bool(unlike), same_size),
+        kind=_kind(max(len(ours), len(theirs)), len(common), len(different), len(unlike), tail=tail_from is not None, same_size=same_size),
         target_size=target.size,
         draft_size=draft.size,
         target_tokens=len(target.tokens),
@@ -145,6 +164,7 @@ def compare(target: Vocabulary, draft: Vocabulary) -> VocabVerdict:
         example=_example(draft.tokens, ours, theirs, unlike),
         shared_tokens=len(target.tokens.keys() & draft.tokens.keys()),
         translatable_tokens=_translatable(target.tokens, draft.tokens),
+        intersection_tokens=_intersection(target, draft),
         beyond_target=_beyond(ours, target.size),
         beyond_draft=_beyond(theirs, draft.size),
         special=_special(target.special, draft.special),
@@ -154,14 +174,11 @@ def compare(target: Vocabulary, draft: Vocabulary) -> VocabVerdict:
     )
 
 
-def _kind(ours: Names, theirs: Names, common: int, different: int, tail: bool, unlike: bool, same_size: bool) -> Kind:
-    """The map beats the size. A few equal ids at the front of two unrelated maps do not make the rest a tail: half of the
-    smaller map must agree before tail or few are considered.
-    """
+def _kind(larger: int, common: int, different: int, unlike: int, *, tail: bool, same_size: bool) -> Kind:
+    """The map beats the size. larger: ids of the larger map; unlike: ids that differ or stand on one side alone."""
     if not unlike:
         return "identical" if same_size else "padded"
-    equal = common - different
-    if equal and 2 * equal >= min(len(ours), len(theirs)):
+    if 100 * unlike <= MOST_UNLIKE_PERCENT * larger:
         if tail:
             return "tail_differs"
         if different <= FEW_IDS and 1000 * different <= FEW_SHARE_PERMILLE * common:
@@ -213,6 +230,22 @@ def _translatable(target: Mapping[str, int], draft: Mapping[str, int]) -> int:
     return len(target.keys() & {mine + token[1:] if token.startswith(other) else token for token in draft})
 
 
+def _intersection(target: Vocabulary, draft: Vocabulary) -> int:
+    """Ids of the draft that stand for a string of the target's, both within their embeddings."""
+    ours, theirs = _spaced(target.tokens), _spaced(draft.tokens)
+    shared = ours.keys() & theirs.keys()
+    return len({theirs[text] for text in shared if ours[text] < target.size and theirs[text] < draft.size})
+
+
+def _spaced(tokens: Mapping[str, int]) -> dict[str, int]:
+    """Each token with its space mark as a space; of two that become one the first counts."""
+    mark = _space_mark(tokens)
+    found: dict[str, int] = {}
+    for token, id_ in tokens.items():
+        found.setdefault(f" {token[1:]}" if token.startswith(mark) else token, id_)
+    return found
+
+
 def _space_mark(tokens: Mapping[str, int]) -> str:
     """Each family has its bare mark as a token; a letter Ġ may well be one of SentencePiece's."""
     return METASPACE if METASPACE in tokens else BYTE_LEVEL_SPACE
@@ -243,10 +276,21 @@ def _finding(verdict: VocabVerdict) -> str:
         if not verdict.different_ids:
             return f"Same tokens, but {alone:,} {'id is' if alone == 1 else 'ids are'} used on one side alone: {verdict.example}"
         return f"{different} of {common} common ids stand for other tokens: {verdict.example}"
+    if not verdict.mostly_other and verdict.common_ids:
+        return _many(verdict)
+    found = f"{different} of {common} common ids stand for other tokens"
     if verdict.kind == "same_size_different_map":
-        found = f"Different token maps: {different} of {common} common ids stand for other tokens"
-        return f"{found}, so {'almost nothing would be accepted' if verdict.mostly_other else 'drafts with them are rejected; too many to overlook'}"
-    return f"Different vocabularies: {different} of {common} common ids stand for other tokens"
+        return f"Different token maps: {found}, so almost nothing would be accepted"
+    return f"Different vocabularies: {found}"
+
+
+def _many(verdict: VocabVerdict) -> str:
+    """Maps that agree for the most part, and yet not enough to draft with each other's ids."""
+    alone = verdict.only_target_ids + verdict.only_draft_ids
+    others = f"{verdict.different_ids:,} of {verdict.common_ids:,} common ids stand for other tokens" if verdict.different_ids else ""
+    single = f"{alone:,} {'id is' if alone == 1 else 'ids are'} used on one side alone" if alone else ""
+    found = " and ".join(part for part in (others, single) if part)
+    return f"Different token maps: {found}, so drafts with them are rejected; too many to overlook"
 
 
 def _sizes(verdict: VocabVerdict) -> str:

@@ -199,8 +199,8 @@ def test_vocabulary():
 
 
 def test_a_long_tail_is_a_warning():
-    words = {f"word{i}": i for i in range(2000)}
-    turned = {word: i if i < 1500 else 1500 + (i - 1499) % 500 for word, i in words.items()}
+    words = {f"word{i}": i for i in range(60_000)}
+    turned = {word: i if i < 59_500 else 59_500 + (i - 59_499) % 500 for word, i in words.items()}
     found = verdict(words, turned)
     said = runs.vocabulary(pair(verdict=found))
     assert said is not None

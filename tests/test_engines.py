@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from core.engines import READ, EngineRow, engines
+from core.engines import READ, VLLM_INTERSECTION, VLLM_INTERSECTION_READ, EngineRow, engines
 from core.vocab import Vocabulary, VocabVerdict, compare
 from tests.models import write_pair
 
@@ -68,7 +68,7 @@ def test_every_row_has_its_reason_source_and_date(found):
     for row in engines(found):
         assert row.reason.endswith(".")
         assert re.fullmatch(r"https://github\.com/\S+", row.source)
-        assert row.read == READ
+        assert row.read == (VLLM_INTERSECTION_READ if row.source == VLLM_INTERSECTION else READ)
         assert bool(row.call) == (row.answer != "refuses")
 
 
@@ -103,10 +103,11 @@ def test_vllm_warns_of_fewer_than_100_shared_tokens():
     for shared, advised in ((99, False), (100, True)):
         draft = {(f"t{id_ + 900}" if id_ < shared else f"x{id_}"): id_ for id_ in range(1_000)}
         found = verdict(draft, 2_000, 1_000)
-        assert found.translatable_tokens == shared
+        assert found.intersection_tokens == shared
         row = of(found, "vLLM", "draft_model, shared tokens")
         assert row.advised == advised
-        assert f"the {shared} of the draft's 1,000 tokens" in row.reason
+        assert f"would draft from {shared} tokens: {shared / 20:.1f} % of the target's 2,000 rows, {shared / 10:.1f} % of the" in row.reason
+        assert ("So few that vLLM warns" in row.reason) != advised
 
 
 def test_calls_can_be_pasted_whatever_the_names():

@@ -101,7 +101,7 @@ def edited(vocabulary: Vocabulary, moves: dict[int, int] | None = None, renames:
 def assert_verdicts(own: Vocabulary) -> None:
     """The verdict on a real vocabulary and its edited copies: padded, tail changed, one token swapped, two exchanged, ids permuted."""
     size, last = own.size, max(own.tokens.values())
-    tail = {id_: f"<new {id_}>" for id_ in range(last - 49, last + 1)}
+    tail = {id_: f"<new {id_}>" for id_ in range(last - 39, last + 1)}
     mixed = list(range(100, last + 1))
     random.Random(1).shuffle(mixed)
     permuted = edited(own, moves=dict(zip(range(100, last + 1), mixed, strict=True)))

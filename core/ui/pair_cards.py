@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.advice import Advice
 from core.candidates import Candidate, Known, Model, promised
+from core.engines import intersection
 from core.model_info import Weights
 from core.planner import Failed, Waiting
 from core.ui import look, numbers, pair_pick, pair_smoke, pair_why
@@ -71,6 +72,8 @@ def _card(target: Model, draft: Candidate, at: int, retry: Retry) -> None:
             _figures(target, draft)
         return
     look.note(look.plain(_finding(target, draft)))
+    if draft.verdict_value and not draft.verdict_value.native:
+        look.note(look.plain(intersection(draft.verdict_value)))
     _figures(target, draft)
     _sizes_problem(target, draft.model, at, retry)
     for said in _foremost(draft):

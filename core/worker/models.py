@@ -241,9 +241,11 @@ def _check_tokens(spec: RunSpec, verdict: VocabVerdict) -> None:
             "between vocabularies of different sizes. Choose another draft, or prompt lookup."
         )
     if verdict.kind in ("different", "same_size_different_map"):
+        alone = f"{verdict.only_target_ids + verdict.only_draft_ids:,} ids are used on one side alone"
+        found = f"{verdict.different_ids:,} of {verdict.common_ids:,} ids stand for other tokens" if verdict.different_ids else alone
         raise ModelError(
-            f"{pair} number their tokens differently: {verdict.different_ids:,} of {verdict.common_ids:,} ids stand for other tokens, "
-            f"for example {verdict.example}. Choose a draft that was made with the target's tokenizer."
+            f"{pair} number their tokens differently: {found}, for example {verdict.example}. "
+            "Choose a draft that was made with the target's tokenizer."
         )
     raise ModelError(
         f"{pair} fit in their tokens, but the target has a vocabulary of {verdict.target_size:,} tokens and the draft one of "
