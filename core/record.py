@@ -40,7 +40,8 @@ class Summary(Record):
     """The answer of a finished measurement, kept beside it so that lists of runs need not compute it again.
 
     policy: the recommended setting in words. speedup with its interval on these prompts; traffic: the interval for traffic like
-    these, where there are prompts enough. alpha as defined in `core.acceptance`; c in one real loop (`core.timing`).
+    these, where there are prompts enough. alpha as defined in `core.acceptance`; c in one real loop (`core.timing`); None for a run in
+    several ways, which replays nothing and so cannot tell.
     """
 
     verdict: Literal["use", "leave_off", "undecided"]
@@ -50,8 +51,8 @@ class Summary(Record):
     high: float
     traffic: tuple[float, float] | None = None
     confirmed: bool
-    alpha: float
-    c: float
+    alpha: float | None = None
+    c: float | None = None
 
 
 Source = Literal["draftgauge", "alpha_c", "vllm", "vllm_prometheus", "llama_cpp", "published"]

@@ -1,91 +1,28 @@
-"""A run in several ways in figures: how fast each lane really was beside plain decoding, and whether it wrote the same.
+"""A run in several ways, answered: its lanes in figures (`core.way_results`), and which of them to use, if any.
 
-Nothing is replayed: every number is of calls that were really made, each beside plain calls of the same prompt in the same block.
-Speedup is decode only, as everywhere: plain (T - first token) / (N - 1) against assisted (T - both prefills) / (N - 1); the draft's
-prefill was timed by itself (`WayCall.draft_prefill_s`). Heads draft nothing in the first round, so its time is the target's prefill, with
-whatever the library loads before it; their own reading of the prompt counts as decoding. End to end is the second figure: seconds per
-token of the whole calls. Ratios of sums over the prompts. *On these prompts*: how calls of the same prompt scatter in several turns; under
-sampling that holds what was drawn, too. *For traffic*: a t interval with the prompts as the unit, 8 at least. Times in seconds.
-Not covered: alpha and c, which only a replay tells; memory.
+The rules are those of a measurement (`core.recommend`): for traffic like the measured prompts (prompts as the unit, the best lane
+chosen again with each prompt left out) the lower bound above 1: use it; the upper bound below 1.02, or an interval that includes 1 and is
+narrower than +-10 %: leave it off; else not decided. Among lanes within 2 % of the best on the same prompts: one without a second model,
+then the fewest drafted tokens. A lossy lane is never chosen, nor a heuristic that carries its length from prompt to prompt.
+Speedups are ratios to plain decoding, decode only.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from math import ceil, log
+from typing import Literal, NamedTuple
 
-from core.intervals import Interval
+import numpy as np
+
+from core.intervals import LEAST_PROMPTS, Floats, Interval, interval, jackknife_error, leave_one_out, log_ratio, t_quantile
+from core.numbers import counted, ratio
+from core.policies import Plain, is_persistent
+from core.recommend import FLAT, NARROW, verdict
 from core.record import Summary
 from core.runs import Run
+from core.way_calls import Speed, beside_plain
+from core.way_results import Verdict, WayResult, results, traffic_line
 
-Verdict = Literal["plain", "use", "leave_off", "undecided", "lossy", "unfinished"]
-
-
-@dataclass(frozen=True)
-class Speed:
-    """A ratio to plain decoding, above 1 where it is faster.
-
-    these: interval on these prompts; None where each prompt was run once only. traffic: for traffic like these; None below 8 prompts.
-    """
-
-    value: float
-    these: Interval | None
-    traffic: Interval | None
-
-
-@dataclass(frozen=True)
-class WayResult:
-    """One lane. Counts are sums over its calls.
-
-    name: the policy in words. draft: name of the model that proposes, "" where none does. translated: that model has other tokens than the
-    target. prompts, calls: written so far. drafted: proposed tokens, copies included. accepted: of those, the ones that were kept;
-    rejected: rounds that ended because a proposal was wrong. decode: speedup decode only; end_to_end: of the whole calls, prefills included;
-    both None for plain, and while nothing was timed beside plain. stalled: calls that stood still, or whose plain call did, and were left out.
-    compared: answers that could be compared with the plain one, none under sampling; equal of those are the same token by token.
-    near_ties, real, unexplained: what came of the others. lossless: whether the text is what the target alone would write, or drawn as
-    from the target alone, with the reason in a sentence. prepared_s: median outside the timed calls, for a fresh copy of a draft that the
-    library edits; 0 where none is needed. verdict: of this lane alone; lossy is never recommended. reason: the verdict in a sentence.
-    """
-
-    lane: int
-    name: str
-    draft: str
-    translated: bool
-    prompts: int
-    calls: int
-    tokens: int
-    rounds: int
-    drafted: int
-    accepted: int
-    rejected: int
-    tokens_per_s: float | None
-    decode: Speed | None
-    end_to_end: Speed | None
-    stalled: int
-    compared: int
-    equal: int
-    near_ties: int
-    real: int
-    unexplained: int
-    lossless: bool
-    lossless_reason: str
-    prepared_s: float
-    verdict: Verdict
-    reason: str
-
-    @property
-    def tokens_per_round(self) -> float | None:
-        """Emitted tokens / rounds; the target's own token counts."""
-        return self.tokens / self.rounds if self.rounds else None
-
-    @property
-    def alpha_examined(self) -> float | None:
-        """Accepted / (accepted + rejected), all that counters can tell of alpha; None when nothing was examined."""
-        examined = self.accepted + self.rejected
-        return self.accepted / examined if examined else None
-
-    @property
-    def utilisation(self) -> float | None:
-        """Accepted / drafted, what engines call acceptance rate; None when nothing was drafted."""
-        return self.accepted / self.drafted if self.drafted else None
+__all__ = ["Choice", "Speed", "Verdict", "WayResult", "choice", "results", "summary"]
 
 
 @dataclass(frozen=True)
@@ -108,16 +45,93 @@ class Choice:
     reasons: tuple[str, ...]
 
 
-def results(run: Run) -> tuple[WayResult, ...]:
-    """Every lane of the spec in order, plain first, from what was measured so far."""
-    raise NotImplementedError
+class _Field(NamedTuple):
+    """Lanes compared on the same prompts: decoding seconds of plain and of each, (L, P)."""
+
+    lanes: list[WayResult]
+    plain_s: Floats
+    own_s: Floats
 
 
 def choice(run: Run, found: tuple[WayResult, ...] | None = None) -> Choice:
-    """Which lane to use, if any; never a lossy one, nor a heuristic that carries its length from prompt to prompt. found: `results(run)`."""
-    raise NotImplementedError
+    """Which lane to use, if any. found: `results(run)`, where it is known already."""
+    lanes = results(run) if found is None else found
+    able = [way for way in lanes if _can_be_chosen(run, way)]
+    if not able:
+        return Choice("undecided", None, "", "", None, 0, None, (), ("No lossless way was timed beside plain decoding.",))
+    field = _field(run, able)
+    values = log_ratio(field.plain_s, field.own_s)
+    flat = np.flatnonzero(values >= values.max() - log(FLAT)).tolist()
+    chosen = min(flat, key=lambda at: (field.lanes[at].draft != "", field.lanes[at].drafted / field.lanes[at].tokens, -values[at]))
+    way, prompts = field.lanes[chosen], field.plain_s.shape[1]
+    assert way.decode is not None
+    traffic, needed = _for_traffic(field, log(way.decode.value))
+    speed, said = Speed(way.decode.value, way.decode.these, traffic), verdict(traffic)
+    return Choice(
+        verdict=said,
+        lane=way.lane,
+        name=way.name,
+        draft=way.draft,
+        speed=speed,
+        prompts=prompts,
+        prompts_needed=needed,
+        flat=tuple(field.lanes[at].lane for at in flat),
+        reasons=(
+            f"{way.name}: {ratio(speed.value)} measured on {counted(prompts, 'prompt')}.",
+            traffic_line(said, speed, prompts),
+            *_others(field, flat, chosen),
+        ),
+    )
+
+
+def _can_be_chosen(run: Run, way: WayResult) -> bool:
+    policy = run.spec.lanes[way.lane].policy
+    return way.lossless and way.decode is not None and not isinstance(policy, Plain) and not is_persistent(policy)
+
+
+def _field(run: Run, able: list[WayResult]) -> _Field:
+    """On the prompts that all of them wrote; where there is none, the lane with the most prompts alone."""
+    prompts = len(run.spec.prompts)
+    timed = [beside_plain(run, way.lane) for way in able]
+    plain_s = np.array([each.by_prompt(each.plain_s, prompts) for each in timed])
+    own_s = np.array([each.by_prompt(each.own_s, prompts) for each in timed])
+    shared = (own_s > 0).all(axis=0)
+    if not shared.any():
+        most = int((own_s > 0).sum(axis=1).argmax())
+        able, plain_s, own_s, shared = [able[most]], plain_s[[most]], own_s[[most]], own_s[most] > 0
+    return _Field(able, plain_s[:, shared], own_s[:, shared])
+
+
+def _for_traffic(field: _Field, value: float) -> tuple[Interval | None, int | None]:
+    """The interval for traffic, the best lane chosen again with each prompt left out; and the prompts still needed."""
+    prompts = field.plain_s.shape[1]
+    if prompts < 2:
+        return None, LEAST_PROMPTS - prompts
+    error = float(jackknife_error(leave_one_out(field.plain_s, field.own_s).max(axis=0)))
+    needed = ceil(prompts * (2 * error / NARROW) ** 2) - prompts
+    if prompts < LEAST_PROMPTS:
+        return None, max(LEAST_PROMPTS - prompts, needed)
+    half = t_quantile(prompts - 1) * error
+    return interval(value, half), None if half < NARROW else max(1, needed)
+
+
+def _others(field: _Field, flat: list[int], chosen: int) -> list[str]:
+    if len(flat) == 1:
+        return []
+    names = ", ".join(field.lanes[at].name for at in flat if at != chosen)
+    why = "needs no second model" if not field.lanes[chosen].draft and any(field.lanes[at].draft for at in flat) else "drafts the fewest tokens"
+    return [f"Within 2 % of the best: {names}; {field.lanes[chosen].name} {why}."]
 
 
 def summary(run: Run) -> Summary | None:
-    """The answer in short, for lists of runs; None where no lossless lane was timed. alpha and c are None: nothing tells them."""
-    raise NotImplementedError
+    """The answer in short, for lists of runs; None where no lossless lane was timed. alpha and c are None: only a replay tells them.
+
+    Where there is no interval on these prompts, both its ends are the speedup itself.
+    """
+    found = choice(run)
+    if found.speed is None:
+        return None
+    low, high = found.speed.these or (found.speed.value, found.speed.value)
+    return Summary(
+        verdict=found.verdict, policy=found.name, speedup=found.speed.value, low=low, high=high, traffic=found.speed.traffic, confirmed=True
+    )
