@@ -48,7 +48,7 @@ class Environment(Record):
     draft_bytes: weights and buffers as loaded. peak_bytes: most memory in use at once during the run, on an accelerator that of
     the device, on a CPU that of the worker since it started, so earlier runs count; None before the end. target_peak_bytes,
     draft_peak_bytes: of each model alone in plain decoding and in drafting, its weights included; known on CUDA only.
-    carried: None for a run with a calibration of its own.
+    carried: None for a run with a calibration of its own. notes: sentences on the models that a reader of the times must know.
     """
 
     host: str
@@ -73,6 +73,7 @@ class Environment(Record):
     target_peak_bytes: int | None = None
     draft_peak_bytes: int | None = None
     carried: Carried | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Sample(Record):
@@ -89,6 +90,8 @@ class PassTimes(Record):
     `target_one_s[w]` is a one-token target pass timed turn by turn with width w, so that
     `target[w] / target_one_s[w]` does not drift with the machine; the same for the draft's widths.
     batch: texts that each pass reads at once; the width is of each of them.
+    target_prefill_s, draft_prefill_s: reading the `cache_tokens` tokens of one text in one pass; None where that was not timed.
+    problem: why nothing was timed here, a sentence; the timings are then empty.
     reused: `target` and `target_one_s` were kept from the group's first draft; only the draft's widths were timed for this run.
     """
 
@@ -98,6 +101,9 @@ class PassTimes(Record):
     target_one_s: dict[int, float]
     target_one_beside_draft_s: dict[int, float]
     batch: int = 1
+    target_prefill_s: float | None = None
+    draft_prefill_s: float | None = None
+    problem: str = ""
     reused: bool = False
 
 

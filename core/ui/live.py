@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from core.errors import DraftgaugeError
-from core.runs import TIMED, Progress, Run, RunSpec, Stage
+from core.runs import TIMED, Extent, Progress, Run, RunSpec, Stage
 from core.ui import look, numbers, partial_alpha
 from core.ui.desk import ALIVE, desk, read_only
 
@@ -20,10 +20,27 @@ WORDS: dict[Stage, str] = {
     "calibrating": "Calibrating the loop against plain runs",
     "confirming": "Confirming the best settings by real runs",
     "writing": "Writing the answers side by side",
+    "shapes": "Timing single passes, batch by batch and length by length",
     "done": "Done",
 }
-COUNTED: dict[Stage, str] = {"plain": "prompt", "draft": "prompt", "timing": "step", "calibrating": "prompt", "confirming": "comparison"}
+COUNTED: dict[Stage, str] = {
+    "plain": "prompt",
+    "draft": "prompt",
+    "timing": "step",
+    "calibrating": "prompt",
+    "confirming": "comparison",
+    "shapes": "combination",
+}
 """What the steps of a stage are; stages that are not here show no count."""
+TITLES: dict[Extent, tuple[str, str]] = {
+    "full": ("Waiting to be measured", "Measuring"),
+    "smoke": ("Waiting to be tried", "Trying eight tokens"),
+    "shapes": ("Waiting to be timed", "Timing passes"),
+}
+"""While it waits, and while it runs."""
+STAGES: dict[Extent, frozenset[Stage]] = {"smoke": frozenset({"smoke"}), "shapes": frozenset({"shapes"})}
+"""What a run of that extent goes through beside downloading and loading; a measurement where none is named."""
+MEASURING = TIMED - {"writing", "shapes"}
 
 
 @st.fragment(run_every=1.0)
@@ -52,11 +69,10 @@ def _watch(run_id: str) -> None:
 
 
 def _title(run: Run) -> str:
+    waiting, doing = TITLES.get(run.spec.extent, TITLES["full"])
     if run.status != "running":
-        return "Waiting to be measured" if run.spec.extent == "full" else "Waiting to be tried"
-    if run.progress.stage == "download":
-        return "Downloading"
-    return "Measuring" if run.spec.extent == "full" else "Trying eight tokens"
+        return waiting
+    return "Downloading" if run.progress.stage == "download" else doing
 
 
 def _waiting(position: int | None) -> None:
@@ -106,10 +122,10 @@ def _remaining(elapsed_s: float, fraction: float) -> str:
 
 def _stages(now: Stage, spec: RunSpec) -> str:
     """Every stage of this run in its order, one line each: done, current, to come."""
-    left_out: set[Stage] = {"queued", "done", *(TIMED if spec.extent == "smoke" else {"smoke", "writing"})}
-    if "hub" not in (spec.target.source, spec.draft.source):
-        left_out.add("download")
-    names: list[Stage] = [stage for stage in WORDS if stage not in left_out]
+    goes_through: set[Stage] = {"load", *STAGES.get(spec.extent, MEASURING)}
+    if "hub" in (spec.target.source, spec.draft.source):
+        goes_through.add("download")
+    names: list[Stage] = [stage for stage in WORDS if stage in goes_through]
     at = names.index(now) if now in names else 0
     done = [f":green[:material/check_circle:] {WORDS[name]}" for name in names[:at]]
     current = [f":material/pending: **{WORDS[names[at]]}**"]
