@@ -49,6 +49,10 @@ class Environment(Record):
     the device, on a CPU that of the worker since it started, so earlier runs count; None before the end. target_peak_bytes,
     draft_peak_bytes: of each model alone in plain decoding and in drafting, its weights included; known on CUDA only.
     carried: None for a run with a calibration of its own. notes: sentences on the models that a reader of the times must know.
+    attention, draft_attention: the implementations really used; target_devices, draft_devices: where their weights lie; the draft's are
+    empty in runs from before placements. target_quantization, draft_quantization: how their weights are kept, "" for the number format.
+    device_peak_bytes: peak_bytes of each CUDA device, where a run used several of them; peak_bytes is their sum then.
+    compile_failed: why compiled plain decoding could not be the rival, "" where it could or is not offered.
     """
 
     host: str
@@ -74,6 +78,13 @@ class Environment(Record):
     draft_peak_bytes: int | None = None
     carried: Carried | None = None
     notes: tuple[str, ...] = ()
+    draft_attention: str = ""
+    target_devices: tuple[str, ...] = ()
+    draft_devices: tuple[str, ...] = ()
+    target_quantization: str = ""
+    draft_quantization: str = ""
+    device_peak_bytes: dict[str, int] = Field(default_factory=dict)
+    compile_failed: str = ""
 
 
 class Sample(Record):
