@@ -104,6 +104,8 @@ class Bench:
             raise InvalidInput(f'There is no device "{spec.device}" here. Choose one of: {", ".join(known)}.')
         if spec.extent == "side_by_side":
             lanes.check(spec)
+        if spec.extent == "ways":
+            lanes.check_ways(spec)
         for ref in (spec.target, spec.draft, *(lane.draft for lane in spec.lanes if lane.draft is not None)):
             pair.check(ref, self._settings)
 

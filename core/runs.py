@@ -17,8 +17,8 @@ from core.record import Imported, Record, Step, Summary
 from core.trace import PromptTrace
 
 Status = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
-Stage = Literal["queued", "download", "load", "smoke", "plain", "draft", "timing", "calibrating", "confirming", "writing", "shapes", "done"]
-TIMED: frozenset[Stage] = frozenset({"plain", "draft", "timing", "calibrating", "confirming", "writing", "shapes"})
+Stage = Literal["queued", "download", "load", "smoke", "plain", "draft", "timing", "calibrating", "confirming", "writing", "ways", "shapes", "done"]
+TIMED: frozenset[Stage] = frozenset({"plain", "draft", "timing", "calibrating", "confirming", "writing", "ways", "shapes"})
 """Stages during which the machine should be left alone; the draft's reading is not timed, but timing follows within seconds."""
 Extent = Literal["full", "smoke", "side_by_side", "ways", "shapes"]
 Quantization = Literal["", "8bit", "4bit"]

@@ -154,7 +154,7 @@ def fraction(stage: Stage, done: int, total: int) -> float:
     """About how much of a whole measurement is behind `done` of `total` steps of a stage, 0..1; of any other run, of that."""
     part = done / total if total else 0.0
     if stage not in SHARE:
-        return {"done": 1.0, "smoke": part, "writing": part, "shapes": part}.get(stage, 0.0)
+        return {"done": 1.0, "smoke": part, "writing": part, "ways": part, "shapes": part}.get(stage, 0.0)
     stages = list(SHARE)
     before = sum(SHARE[s] for s in stages[: stages.index(stage)])
     return min(1.0, before + SHARE[stage] * part)

@@ -20,6 +20,7 @@ WORDS: dict[Stage, str] = {
     "calibrating": "Calibrating the loop against plain runs",
     "confirming": "Confirming the best settings by real runs",
     "writing": "Writing the answers side by side",
+    "ways": "Writing every prompt in each way, beside plain decoding",
     "shapes": "Timing single passes, batch by batch and length by length",
     "done": "Done",
 }
@@ -29,18 +30,20 @@ COUNTED: dict[Stage, str] = {
     "timing": "step",
     "calibrating": "prompt",
     "confirming": "comparison",
+    "ways": "prompt",
     "shapes": "combination",
 }
 """What the steps of a stage are; stages that are not here show no count."""
 TITLES: dict[Extent, tuple[str, str]] = {
     "full": ("Waiting to be measured", "Measuring"),
     "smoke": ("Waiting to be tried", "Trying eight tokens"),
+    "ways": ("Waiting to be measured", "Measuring in several ways"),
     "shapes": ("Waiting to be timed", "Timing passes"),
 }
 """While it waits, and while it runs."""
-STAGES: dict[Extent, frozenset[Stage]] = {"smoke": frozenset({"smoke"}), "shapes": frozenset({"shapes"})}
+STAGES: dict[Extent, frozenset[Stage]] = {"smoke": frozenset({"smoke"}), "ways": frozenset({"ways"}), "shapes": frozenset({"shapes"})}
 """What a run of that extent goes through beside downloading and loading; a measurement where none is named."""
-MEASURING = TIMED - {"writing", "shapes"}
+MEASURING = TIMED - {"writing", "ways", "shapes"}
 
 
 @st.fragment(run_every=1.0)
