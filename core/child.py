@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +41,8 @@ def _quiet_and_offline() -> dict[str, str]:
 class Child:
     """A worker process: JSON lines in and out, everything else it prints into its log.
 
-    It ends when its standard input does, so also when this process is killed. It runs in a
-    session of its own, so that Ctrl-C in the server's terminal does not reach it first.
+    It ends when its standard input does, so also when this process is killed, and with the thread that started it (`core.parent`). It
+    runs in a session of its own, so that Ctrl-C in the server's terminal does not reach it first.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Child:
     ) -> None:
         """`said` and `ended` are called from a thread. Raises OSError when the process or its log cannot be started."""
         self.ready = False
+        self.started_s = time.monotonic()
         self._said, self._ended = said, ended
         command = [sys.executable, "-m", "core.worker", "--device", device, "--settings", settings.model_dump_json()]
         command += ["--measure", entry.measure, "--devices", entry.devices]
@@ -72,6 +74,11 @@ class Child:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError, ValueError):  # ValueError: its input is closed already
             self._process.stdin.write(json.dumps(command).encode() + b"\n")
+
+    @property
+    def code(self) -> int | None:
+        """How the process ended, as `core.endings` takes it; None while it runs."""
+        return self._process.poll()
 
     def kill(self) -> None:
         """End the process now, whatever it does."""

@@ -24,6 +24,10 @@ class StoreError(DraftgaugeError):
     """The data folder cannot be used: locked, full, foreign, damaged, or of a newer version."""
 
 
+class StoreBusy(StoreError):
+    """Another program holds the store for the moment; it is worth another try."""
+
+
 class QueueFull(DraftgaugeError):
     """The bench accepts no more jobs for now."""
 

@@ -22,8 +22,9 @@ from core.address import is_hub_id
 from core.errors import DraftgaugeError, ModelError
 from core.headers import Tensor, tensors
 from core.hub_cache import cache_folder
+from core.hub_check import damaged, remove
 from core.hub_client import Limits, Meter, patiently, token
-from core.hub_errors import MALFORMED, Asked, NotThere, sentences
+from core.hub_errors import MALFORMED, Asked, HubUnreachable, NotThere, sentences
 from core.model_info import Found
 from core.runs import ModelRef
 from core.settings import Settings
@@ -100,7 +101,7 @@ class Hub:
                     token=self._token,
                     etag_timeout=self._limits.read_s,
                 )
-                return Path(self._ask(fetch))
+                return self._checked(Path(self._ask(fetch)), repository)
         except EntryNotFoundError:
             return None
         finally:
@@ -121,6 +122,13 @@ class Hub:
 
     def _ask(self, request: Callable[[], T]) -> T:
         return patiently(self._limits, request)
+
+    def _checked(self, file: Path, repository: Repository) -> Path:
+        """The library compares the length of what came, and not what came."""
+        if damaged(file):
+            remove(file)
+            raise HubUnreachable(f"{file.name} of {repository.id} arrived damaged: its checksum is not the Hub's. Try again; check proxies.")
+        return file
 
     def _shards(self, repository: Repository) -> list[str]:
         index = self.file(repository, INDEX)

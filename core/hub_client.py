@@ -22,6 +22,7 @@ from huggingface_hub import close_session, constants, is_offline_mode, set_clien
 from huggingface_hub.utils import disable_progress_bars
 
 from core.errors import DraftgaugeError, InvalidInput
+from core.hub_errors import OFFLINE, HubUnreachable, busy, no_answer, retry_after_s
 
 T = TypeVar("T")
 
@@ -44,10 +45,6 @@ LARGEST_BYTES = {
 """By file name; measured maxima of public models are 20 MB for tokenizer.json (Gemma 3) and 9 MB for an index (DeepSeek V3)."""
 LARGEST_OTHER_BYTES = 8 * MB
 _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
-
-
-class HubUnreachable(DraftgaugeError):
-    """The Hub is down, too slow, or asks to wait: what is cached may stand in."""
 
 
 class TooLarge(DraftgaugeError):
@@ -164,7 +161,7 @@ class _Client(httpx2.Client):
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if is_offline_mode():
-            raise HubUnreachable("Working offline, because HF_HUB_OFFLINE is set. Unset it to ask the Hub.")
+            raise HubUnreachable(OFFLINE)
         request.extensions["timeout"] = {part: self._shorter(limit) for part, limit in request.extensions.get("timeout", {}).items()}
         with _sentences(request, self._limits):
             return super().send(request, **options)
@@ -226,47 +223,17 @@ def _late(limits: Limits) -> str:
 @contextlib.contextmanager
 def _sentences(request: httpx2.Request, limits: Limits) -> Generator[None]:
     """Turn the network's errors into sentences, before the library waits and tries again on its own."""
-    host = request.url.host
     try:
         yield
-    except httpx2.ConnectTimeout as error:
-        raise HubUnreachable(f"{host} could not be reached within {limits.connect_s:g} seconds. Check the network, or work offline.") from error
-    except httpx2.TimeoutException as error:
-        raise HubUnreachable(f"{host} sent nothing for {limits.read_s:g} seconds. Try again later, or choose a model on this machine.") from error
-    except httpx2.ConnectError as error:
-        raise HubUnreachable(_no_connection(host, error)) from error
-    except httpx2.TooManyRedirects as error:
-        raise HubUnreachable(f"{host} sent the request in a circle. Check HF_ENDPOINT and proxies.") from error
-    except httpx2.TransportError as error:
-        raise _Busy(f"{host} broke off its answer. Try again.", limits.pause_s) from error
-
-
-def _no_connection(host: str, error: Exception) -> str:
-    reason = str(error)
-    if "CERTIFICATE_VERIFY_FAILED" in reason:
-        return f"The certificate of {host} is not trusted here. Check the clock, the proxy, and SSL_CERT_FILE."
-    if "SSL" in reason:
-        return f"{host} does not answer over TLS as it should. Check HF_ENDPOINT and proxies."
-    if "Name or service" in reason or "name resolution" in reason or "nodename" in reason or "No address" in reason:
-        return f"The name {host} cannot be looked up. Check the network and HF_ENDPOINT, or choose a model that is on this machine."
-    return f"{host} cannot be reached. Check the network and HF_ENDPOINT, or choose a model that is on this machine."
+    except (httpx2.TransportError, httpx2.TooManyRedirects) as error:
+        sentence = no_answer(request.url.host, error, limits.connect_s, limits.read_s)
+        if isinstance(error, httpx2.TimeoutException | httpx2.ConnectError | httpx2.TooManyRedirects):
+            raise HubUnreachable(sentence) from error
+        raise _Busy(sentence, limits.pause_s) from error
 
 
 def _check_status(response: httpx2.Response, limits: Limits) -> None:
-    host, status = response.request.url.host, response.status_code
-    if status == 429:
-        wait_s = _retry_after_s(response)
-        asked = f" It asks to wait {wait_s:g} seconds." if wait_s is not None else ""
-        sentence = f"{host} takes no more requests for now (429).{asked} Try again then; with a token in HF_TOKEN it takes more."
+    sentence = busy(response.request.url.host, response)
+    if sentence:
+        wait_s = retry_after_s(response) if response.status_code == 429 else None
         raise _Busy(sentence, limits.pause_s if wait_s is None else wait_s)
-    if status >= 500:
-        raise _Busy(f"{host} is out of order for the moment ({status}). Try again later, or choose a model that is on this machine.", limits.pause_s)
-
-
-def _retry_after_s(response: httpx2.Response) -> float | None:
-    """From `retry-after` in seconds, else from the t= of the Hub's `ratelimit` header."""
-    plain = response.headers.get("retry-after", "").strip()
-    if plain.isdigit():
-        return float(plain[:6])
-    found = re.search(r";\s*t\s*=\s*(\d{1,6})", response.headers.get("ratelimit", ""))
-    return float(found[1]) if found else None

@@ -50,6 +50,7 @@ TASKS = {
     "search": Task("core.plan.search:search", 20, good_for_s=3_600, network=True),
     "compare": Task("core.plan.vocabulary:compare_stored", 30),
     "profile": Task("core.plan.cache_profile:profile", 60, heavy=True),
+    "heads": Task("core.plan.own_heads:own_heads", 60, heavy=True),
     "import_prompts": Task("core.plan.import_prompts:import_prompts", 60),
     "prompt_tokens": Task("core.plan.prompt_tokens:prompt_tokens", 120, heavy=True, good_for_s=86_400),
     "prompt_preview": Task("core.plan.prompt_tokens:prompt_preview", 120, heavy=True, good_for_s=86_400),
@@ -89,12 +90,15 @@ Arguments = dict[str, Any]
 
 @dataclass(frozen=True)
 class _State:
-    """What is known of one job. waiting: why it is not done, "" when it is not under way; failed: how the last try ended, at `tried_s`."""
+    """What is known of one job. waiting: why it is not done, "" when it is not under way; failed: how the last try ended.
+
+    tried_s: when that was, by the clock that nobody sets (`time.monotonic`); None for never.
+    """
 
     made: Made | None = None
     waiting: str = ""
     failed: str = ""
-    tried_s: float = 0.0
+    tried_s: float | None = None
 
     def answer(self) -> Answer:
         if self.made is not None:
@@ -174,11 +178,14 @@ class Planner:
         return self._network if self._tasks[task].network and not local else self._light
 
     def _due(self, task: str, state: _State) -> bool:
-        """Whether a job has never been done, or its answer is too old, and it was not tried lately."""
-        if time.time() - state.tried_s < TRY_AGAIN_S:
+        """Whether a job has never been done, or its answer is too old, and it was not tried lately.
+
+        An answer from the future, made before the clock was set back, may have any age.
+        """
+        if state.tried_s is not None and time.monotonic() - state.tried_s < TRY_AGAIN_S:
             return False
         good_for_s = self._tasks[task].good_for_s
-        return state.made is None or (good_for_s is not None and time.time() - state.made.made_s > good_for_s)
+        return state.made is None or (good_for_s is not None and not 0 <= time.time() - state.made.made_s <= good_for_s)
 
     def _remember(self, key: str, state: _State) -> None:
         """With the lock held. The states that were asked for longest ago go first; those under way stay."""
@@ -213,11 +220,11 @@ class Planner:
         except OSError as error:
             reply = {"error": f"The job could not be started ({error.strerror}). Free some memory or disk space and try again."}
         if "error" in reply:
-            self._change(job.key, waiting="", failed=str(reply["error"]), tried_s=time.time())
+            self._change(job.key, waiting="", failed=str(reply["error"]), tried_s=time.monotonic())
             return
         made = Made(reply["data"], time.time())
         answers.keep(self._folder, job.key, made)
-        self._change(job.key, made=made, waiting="", failed="", tried_s=made.made_s)
+        self._change(job.key, made=made, waiting="", failed="", tried_s=time.monotonic())
 
     def _quiet_now(self, key: str) -> bool:
         """Wait until nothing is being timed; False when the planner closes meanwhile."""

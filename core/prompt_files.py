@@ -76,7 +76,8 @@ def keep(content: bytes, settings: Settings) -> str:
         part = folder / f"{key}.part"
         part.write_bytes(content)
         part.replace(folder / key)
-        for old in sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)[KEPT_FILES:]:
+        others = [file for file in folder.iterdir() if file.name != key]  # whatever the clock says, this one is the newest
+        for old in sorted(others, key=lambda file: file.stat().st_mtime, reverse=True)[KEPT_FILES - 1 :]:
             old.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"The file could not be kept in {folder} ({error.strerror}). Free space or set DRAFTGAUGE_DATA.") from error

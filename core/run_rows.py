@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy import Connection, Row, Select, insert, select
 
 from core.database import results, runs, specs, traces
@@ -64,7 +63,7 @@ def to_run(row: Row[Any], reported: Measured = (), packed: Sequence[bytes] = ())
             share_id=row.share_id,
             traces=tuple(trace for data in packed for trace in unpack_traces(data)),
         )
-    except ValidationError as error:
+    except (ValueError, TypeError, OverflowError) as error:  # of pydantic, JSON, the traces' format, and dates beyond the calendar
         raise StoreError(f"Run {row.id} cannot be read: it is damaged, or of another version of Draftgauge.") from error
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+from core.errors import StoreBusy
 from core.measured import Difference, Environment, Generation, PassTimes
 from core.record import Step
 from core.runs import Progress, Stage
@@ -16,6 +17,9 @@ from core.store import Store
 from core.trace import PromptTrace
 
 WRITE_EVERY_S = 1.0
+LOCK_PATIENCE_S = 60.0
+"""How long a measurement waits for a store that another program has locked, before what it has measured since is given up."""
+TRY_AGAIN_S = 0.1
 
 SHARE: dict[Stage, float] = {"load": 0.05, "plain": 0.10, "draft": 0.10, "timing": 0.10, "calibrating": 0.20, "confirming": 0.45}
 """About how much of the demo's measurement each stage takes; only the progress bar uses it. A download comes before the measurement."""
@@ -89,23 +93,19 @@ class StoreSink:
 
     def environment(self, environment: Environment) -> None:
         """See `Sink`."""
-        with self._shield():
-            self._store.environment(self._run_id, environment)
+        self._keep(lambda: self._store.environment(self._run_id, environment))
 
     def passes(self, passes: PassTimes) -> None:
         """See `Sink`."""
-        with self._shield():
-            self._store.passes(self._run_id, passes)
+        self._keep(lambda: self._store.passes(self._run_id, passes))
 
     def draft_prefill(self, seconds: tuple[float, ...]) -> None:
         """See `Sink`."""
-        with self._shield():
-            self._store.draft_prefill(self._run_id, seconds)
+        self._keep(lambda: self._store.draft_prefill(self._run_id, seconds))
 
     def difference(self, difference: Difference) -> None:
         """See `Sink`."""
-        with self._shield():
-            self._store.difference(self._run_id, difference)
+        self._keep(lambda: self._store.difference(self._run_id, difference))
 
     def generation(self, generation: Generation) -> None:
         """See `Sink`. A finished lane is written at once: somebody watches, and the next call comes only when another is finished."""
@@ -114,17 +114,15 @@ class StoreSink:
 
     def trace(self, index: int, trace: PromptTrace) -> None:
         """See `Sink`."""
-        with self._shield():
-            self._store.trace(self._run_id, index, trace)
+        self._keep(lambda: self._store.trace(self._run_id, index, trace))
 
     def steps(self, steps: Sequence[Step]) -> None:
         """See `Sink`. Without the shield, which is the main thread's: a cancellation interrupts no other thread."""
-        self._store.steps(self._run_id, steps)
+        _patiently(lambda: self._store.steps(self._run_id, steps))
 
     def disturbed(self) -> None:
         """See `Sink`."""
-        with self._shield():
-            self._store.disturbed(self._run_id)
+        self._keep(lambda: self._store.disturbed(self._run_id))
 
     def flush(self) -> None:
         """Write what is still held back."""
@@ -140,14 +138,32 @@ class StoreSink:
     def _write(self, now: bool) -> None:
         if not now and time.monotonic() - self._written_at_s < WRITE_EVERY_S:
             return
+        self._keep(self._write_held_back)
+
+    def _write_held_back(self) -> None:
+        if self._generations:
+            self._store.generations(self._run_id, self._generations)
+            self._generations = []
+        if self._progress is not None:
+            self._store.progress(self._run_id, self._progress)
+            self._progress = None
+        self._written_at_s = time.monotonic()
+
+    def _keep(self, write: Callable[[], None]) -> None:
         with self._shield():
-            if self._generations:
-                self._store.generations(self._run_id, self._generations)
-                self._generations = []
-            if self._progress is not None:
-                self._store.progress(self._run_id, self._progress)
-                self._progress = None
-            self._written_at_s = time.monotonic()
+            _patiently(write)
+
+
+def _patiently(write: Callable[[], None]) -> None:
+    """Write, and again while another program holds the store: no measurement is lost to a copy being made. Raises StoreError."""
+    until_s = time.monotonic() + LOCK_PATIENCE_S
+    while True:
+        try:
+            return write()
+        except StoreBusy:
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(TRY_AGAIN_S)
 
 
 def fraction(stage: Stage, done: int, total: int) -> float:

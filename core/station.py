@@ -6,6 +6,7 @@ is timed, and a worker that dies is noticed at once.
 """
 
 import contextlib
+import logging
 import queue
 import threading
 import time
@@ -13,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from core import endings
 from core.child import Child, Entry, log_file
 from core.errors import StoreError
 from core.runs import Status
@@ -25,10 +27,15 @@ CANCEL_PATIENCE_S = 3.0
 MOST_DEATHS = 2
 """A run whose worker died so often before it began is not tried again."""
 
+START_PATIENCE_S = 300.0
+"""A worker that is not ready by then hangs, as in a driver that is asked for its devices, and is killed. A slow disk gives torch in a minute."""
+
 STOP_PATIENCE_S = 2.0
 REMIND_EVERY_S = 0.5
 HEARTBEAT_EVERY_S = 5.0
 RETRY_EVERY_S = 1.0
+
+log = logging.getLogger("draftgauge.station")
 
 
 @dataclass(frozen=True)
@@ -75,12 +82,12 @@ Event = Said | Ended | Look | Cancel | Tick | Close
 class Job:
     """The run that was handed to the worker. `verdict` is how it ended, until the store has taken it.
 
-    lost: its worker died without saying that it had claimed the run; only the store knows whether it had.
+    lost: why its worker died without saying that it had claimed the run, "" while it lives; only the store knows whether it had.
     """
 
     run_id: str
     claimed: bool = False
-    lost: bool = False
+    lost: str = ""
     cancelled_at_s: float | None = None
     verdict: tuple[Status, str] | None = None
 
@@ -95,7 +102,8 @@ class Station:
         self._child: Child | None = None
         self._job: Job | None = None
         self._deaths: Counter[str] = Counter()
-        self._store_failed = False
+        self.trouble = ""
+        """Why nothing can be written to the store for now, in a sentence; "" when it can."""
         self._thread = threading.Thread(target=self._serve, name=f"draftgauge-station-{device}", daemon=True)
         self._thread.start()
 
@@ -130,10 +138,12 @@ class Station:
             return Tick()
 
     def _patience_s(self) -> float | None:
-        if self._store_failed:
+        if self.trouble:
             return RETRY_EVERY_S
-        if self._job is None or not self._job.claimed:
+        if self._job is None:
             return None
+        if not self._job.claimed:
+            return HEARTBEAT_EVERY_S if self._child is not None and not self._child.ready else None
         return HEARTBEAT_EVERY_S if self._job.cancelled_at_s is None else REMIND_EVERY_S
 
     def _take(self, event: Event) -> None:
@@ -149,6 +159,7 @@ class Station:
                 self._press_cancel(self._job)
             case Tick() if self._job is not None:
                 self._press_cancel(self._job)
+                self._end_late_start()
             case _:
                 pass
 
@@ -169,32 +180,37 @@ class Station:
         else:
             self._child.send(cancel=job.run_id)
 
+    def _end_late_start(self) -> None:
+        """A worker that hangs before it is ready would keep every run waiting."""
+        if self._child is not None and not self._child.ready and time.monotonic() - self._child.started_s > START_PATIENCE_S:
+            self._child.kill()
+
     def _worker_died(self, child: Child) -> None:
-        log = log_file(self._settings, self._device)
         if self._job is None or self._job.verdict is not None:
             return
+        file = log_file(self._settings, self._device)
         if self._job.cancelled_at_s is not None:
             self._job.verdict = "cancelled", "The worker did not stop by itself and was ended; what was measured is kept."
         elif not child.ready:
-            self._job.verdict = "failed", f"The worker could not start. The end of {log} says why."
+            late = time.monotonic() - child.started_s > START_PATIENCE_S
+            self._job.verdict = "failed", endings.late_words(START_PATIENCE_S, file) if late else endings.start_words(child.code, file)
         elif not self._job.claimed:
-            self._job.lost = True
+            self._job.lost = endings.words(child.code, file)
             self._deaths[self._job.run_id] += 1
         else:
-            self._job.verdict = self._interrupted()
-
-    def _interrupted(self) -> tuple[Status, str]:
-        log = log_file(self._settings, self._device)
-        return "interrupted", f"The worker was killed or crashed; what was measured is kept. The end of {log} may say why."
+            self._job.verdict = "interrupted", endings.words(child.code, file)
 
     def _write(self) -> None:
         """Everything that needs the store. What fails is tried again: a full disk or a lock passes."""
         try:
             self._settle()
             self._hand_out()
-            self._store_failed = False
-        except StoreError:
-            self._store_failed = True
+            self.trouble = ""
+        except StoreError as error:
+            self.trouble = str(error)
+        except Exception as error:  # this thread is all that looks after the device: whatever happens, it has to go on
+            log.exception("the station of %s could not go on", self._device)
+            self.trouble = f"Runs on {self._device} cannot go on ({type(error).__name__}). It is tried again; the server's log says more."
 
     def _settle(self) -> None:
         job = self._job
@@ -213,11 +229,11 @@ class Station:
     def _after_death(self, job: Job) -> tuple[Status, str] | None:
         """How a run ended whose worker died before a word about it; None when it can be tried again."""
         if self._store.status(job.run_id) == "running":
-            return self._interrupted()
+            return "interrupted", job.lost
         if self._deaths[job.run_id] < MOST_DEATHS:
             return None
-        log = log_file(self._settings, self._device)
-        return "failed", f"The worker died {MOST_DEATHS} times before it could begin. The end of {log} may say why."
+        file = log_file(self._settings, self._device)
+        return "failed", f"The worker died {MOST_DEATHS} times before it could begin. The end of {file} may say why."
 
     def _hand_out(self) -> None:
         waiting = self._store.queued(self._device) if self._job is None else []

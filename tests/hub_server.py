@@ -168,7 +168,8 @@ class Handler(BaseHTTPRequestHandler):
         content = repo.read(file)
         etag = hashlib.sha256(content).hexdigest()
         if file not in repo.large:
-            return self.content(content, {"X-Repo-Commit": COMMIT, "ETag": f'"{etag[:40]}"'})
+            git = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+            return self.content(content, {"X-Repo-Commit": COMMIT, "ETag": f'"{git}"'})
         linked = {"X-Linked-Etag": f'"{etag}"', "X-Linked-Size": str(len(content)), "X-Xet-Hash": etag}
         link = f'<{self.hub.url}/api/models/{name}/xet-read-token/{COMMIT}>; rel="xet-auth"'
         return self.redirect(302, f"{self.hub.storage}/storage/{name}//{file}", {"X-Repo-Commit": COMMIT, "ETag": '"x"', "Link": link} | linked)

@@ -13,7 +13,7 @@ from huggingface_hub import constants
 from core import demo
 from core.errors import DraftgaugeError, InvalidInput, ModelError
 from core.hub_cache import cache_folder, prune
-from core.hub_client import HubUnreachable
+from core.hub_errors import HubUnreachable
 from core.plan.search import search_hub
 from core.runs import ModelRef
 from core.settings import Settings

@@ -9,7 +9,8 @@ import pytest
 import trustme
 
 from core.errors import DraftgaugeError
-from core.hub_client import HubUnreachable, Limits
+from core.hub_client import Limits
+from core.hub_errors import HubUnreachable
 from core.plan.describe_hub import describe_hub
 from core.plan.search import search_hub
 from core.settings import Settings

@@ -8,7 +8,8 @@ from core.errors import ModelError
 from core.headers import Tensor
 from core.hub import Hub, Repository
 from core.hub_cache import cached_folder, prune, remember
-from core.hub_client import HubUnreachable, Limits, session, within
+from core.hub_client import Limits, session, within
+from core.hub_errors import HubUnreachable
 from core.model_info import ModelInfo
 from core.plan.model_files import FolderFiles, read_model
 from core.runs import ModelRef
