@@ -51,7 +51,7 @@ class Environment(Record):
     carried: None for a run with a calibration of its own. notes: sentences on the models that a reader of the times must know.
     attention, draft_attention: the implementations really used; target_devices, draft_devices: where their weights lie; the draft's are
     empty in runs from before placements. target_quantization, draft_quantization: how their weights are kept, "" for the number format.
-    device_peak_bytes: peak_bytes of each CUDA device, where a run used several of them; peak_bytes is their sum then.
+    device_peak_bytes: peak_bytes of each device, where a run used several of them; peak_bytes is their sum then.
     compile_failed: why compiled plain decoding could not be the rival, "" where it could or is not offered.
     """
 

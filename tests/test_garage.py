@@ -35,15 +35,15 @@ def wide(tmp_path_factory) -> ModelRef:
 
 def test_the_target_is_loaded_once_for_several_drafts_and_the_old_draft_goes_first(spec, other, monkeypatch):
     loaded: list[str] = []
-    load = models._load_model
+    load = models.load_model
 
-    def loading(ref, place, role, *rest):
+    def loading(ref, key, role):
         assert role == "target" or old is None or old() is None, "the old draft is still in memory"
-        loaded.append(place.folder.as_posix())
-        return load(ref, place, role, *rest)
+        loaded.append(key.place.folder.as_posix())
+        return load(ref, key, role)
 
     old = None
-    monkeypatch.setattr(models, "_load_model", loading)
+    monkeypatch.setattr(models, "load_model", loading)
     garage = Garage()
     first = garage.get(spec)
     target, old = first.target, weakref.ref(first.draft)

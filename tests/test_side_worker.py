@@ -252,16 +252,16 @@ def test_another_draft_in_a_lane_leaves_the_target_loaded_and_the_trace_to_the_r
     other = write_pair(tmp_path, noise=0.1)[1]
     loaded: list[str] = []
     drafts: list[weakref.ref] = []
-    load = loading._load_model
+    load = loading.load_model
 
-    def loads(ref, place, role, *rest):
-        loaded.append(str(place.folder))
+    def loads(ref, key, role):
+        loaded.append(str(key.place.folder))
         assert all(draft() is None for draft in drafts) or role == "target", "two drafts are in memory"
-        model = load(ref, place, role, *rest)
+        model = load(ref, key, role)
         drafts.extend([weakref.ref(model)] if role == "draft" else [])
         return model
 
-    monkeypatch.setattr(loading, "_load_model", loads)
+    monkeypatch.setattr(loading, "load_model", loads)
     garage = Garage()
     spec = beside(refs, FixedGamma(4), Lane(policy=FixedGamma(4), draft=other), order=(0, 2, 1))
     kept = run(spec, garage)

@@ -1,7 +1,7 @@
 """The target's answers kept in the worker's memory, so that a further draft, or more prompts, pays only for what is new.
 
 An answer depends on the target's files, what the model reads (token ids, so the chat template is in them), the decoding as far as
-the target sees it, precision, device, length and seed; and on no draft and no stop string (which cuts later). Bounded by
+the target sees it, precision, device, placement, length and seed; and on no draft and no stop string (which cuts later). Bounded by
 tokens, the oldest go first; gone with the process.
 """
 
@@ -47,5 +47,5 @@ class Answers:
 
 
 def _key(spec: RunSpec, target: Place, prompt: torch.Tensor) -> Key:
-    ids = tuple(prompt[0].tolist())
-    return target, spec.dtype, spec.device, spec.max_new_tokens, spec.decoding.for_target(), spec.seed, ids
+    ids, how = tuple(prompt[0].tolist()), spec.placement.model_copy(update={"draft_device": ""})
+    return target, spec.dtype, spec.device, how, spec.max_new_tokens, spec.decoding.for_target(), spec.seed, ids

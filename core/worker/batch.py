@@ -6,7 +6,6 @@ differently. Where memory does not suffice a batch is halved. No row of scores i
 Source of the decoding: the library's own `generate` (transformers 5.24). Times in seconds.
 """
 
-import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from core.errors import DeviceError
 from core.worker.generate import RoundClock, kept_arguments
 from core.worker.models import Pair
 from core.worker.processors import Keeper
+from core.worker.room import out_of_memory, release_memory
 
 Result = TypeVar("Result")
 
@@ -120,15 +120,3 @@ def _length(row: NDArray[np.int32], eos_ids: tuple[int, ...]) -> int:
     """Tokens up to and with the first end of text; behind it a batch goes on with padding."""
     ends = np.flatnonzero(np.isin(row, eos_ids))
     return int(ends[0]) + 1 if len(ends) else len(row)
-
-
-def out_of_memory(error: RuntimeError) -> bool:
-    """Whether the device, or the machine, had too little memory left."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-
-
-def release_memory() -> None:
-    """Give back what nothing holds any more."""
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

@@ -13,10 +13,13 @@ import torch
 import transformers
 from transformers import PreTrainedModel
 
-from core.errors import DeviceError
+from core.errors import DeviceError, InvalidInput
 from core.measured import DeviceInfo, Environment
+from core.placement import Asked, problems
 from core.runs import RunSpec
-from core.worker.memory import model_bytes
+from core.settings import Settings
+from core.worker.loading import devices_of, quantization_of
+from core.worker.memory import begin_peaks, model_bytes
 from core.worker.models import Pair
 
 
@@ -40,6 +43,21 @@ def device_named(name: str) -> DeviceInfo:
     return known[name]
 
 
+def prepare(spec: RunSpec, settings: Settings) -> None:
+    """Make the run's devices ready: threads on a CPU; on CUDA its device is the one that libraries take unasked, and peaks count from here.
+
+    Raises DeviceError for a device that does not exist, InvalidInput for a placement that this machine cannot follow.
+    """
+    device_named(spec.device)
+    for sentence in problems(spec.placement, Asked.of(spec, devices())):
+        raise InvalidInput(sentence)
+    if "cpu" in (spec.device, spec.placement.draft_device):
+        torch.set_num_threads(settings.threads)
+    if spec.device.startswith("cuda"):
+        torch.cuda.set_device(spec.device)
+    begin_peaks()
+
+
 def environment(spec: RunSpec, pair: Pair) -> Environment:
     """The record that goes with a run."""
     return Environment(
@@ -60,6 +78,11 @@ def environment(spec: RunSpec, pair: Pair) -> Environment:
         draft_layers=_layers(pair.draft),
         target_bytes=model_bytes(pair.target),
         draft_bytes=model_bytes(pair.draft),
+        draft_attention=str(pair.draft.config._attn_implementation),
+        target_devices=tuple(map(str, devices_of(pair.target))),
+        draft_devices=tuple(map(str, devices_of(pair.draft))),
+        target_quantization=quantization_of(pair.target),
+        draft_quantization=quantization_of(pair.draft),
     )
 
 

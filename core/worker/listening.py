@@ -6,7 +6,7 @@ a call of its own, which waits, says how the time is shared (unproven: never run
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import torch
 from transformers import PreTrainedModel
 
 from core.worker.generate import RoundClock, synchronise
+from core.worker.loading import devices_of
 from core.worker.models import Pair
 
 Spent = Callable[[float], tuple[float, float]]
@@ -77,10 +78,10 @@ class Ear(RoundClock):
 
 
 class Watch:
-    """Adds up the seconds of a model's passes."""
+    """Adds up the seconds of a model's passes, on the devices that it lies on."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
+    def __init__(self, devices: Sequence[torch.device]) -> None:
+        self._devices = devices
         self._began_s = 0.0
         self.spent_s = 0.0
 
@@ -100,18 +101,18 @@ class Watch:
         return spent_s
 
     def _begin(self, *_: Any) -> None:
-        synchronise(self._device)
+        synchronise(*self._devices)
         self._began_s = time.perf_counter()
 
     def _end(self, *_: Any) -> None:
-        synchronise(self._device)
+        synchronise(*self._devices)
         self.spent_s += time.perf_counter() - self._began_s
 
 
 @contextmanager
 def watched(pair: Pair) -> Iterator[Spent]:
     """Time the passes of both models inside."""
-    draft, target = Watch(pair.device), Watch(pair.device)
+    draft, target = Watch(devices_of(pair.draft)), Watch(devices_of(pair.target))
     with draft.over(pair.draft), target.over(pair.target):
         yield lambda _took_s: (draft.take(), target.take())
 

@@ -4,42 +4,41 @@ Both models get a plain generation config: greedy, with the target's own end-of-
 model's sampling defaults (temperature, repetition penalty, suppressed tokens) would leak into
 the draft's proposals in the library, so they are put aside for both.
 The library compares only the sizes of the two vocabularies; here their tokens are compared too. A draft with another
-vocabulary goes with its target in side-by-side runs alone, where the library translates between both through text.
+vocabulary goes with its target side by side and in several ways alone, where the library translates between both through text.
 A model is loaded from a folder in the Hugging Face layout, or from a GGUF file, whose weights are unpacked
 (so their speed here is not that of engines which keep them packed). Hub models are first brought into
 the Hub's cache by `core.worker.download`. Loading asks no network, and no code from models is run.
 Not covered: measurements of pairs with different vocabularies, encoder-decoder models, recurrent states.
 """
 
-import gc
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import DynamicLayer
 from transformers.utils import logging
 
 from core.errors import ModelError
-from core.measured import Dtype
 from core.runs import ModelRef, RunSpec, Stage
 from core.vocab import Vocabulary, VocabVerdict, compare
 from core.worker.download import Report
+from core.worker.feeding import Causal, Feeding
+from core.worker.loading import LOAD_FAILURES, Key, devices_of, first_line, keys, load_model
 from core.worker.places import Place, newest, places
+from core.worker.room import forget_compiled, release_memory
 
 logging.disable_progress_bar()
 logging.set_verbosity_error()  # the library warns about its own nested calls at every draft
 
-DTYPES: dict[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-_LOAD_FAILURES = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, SafetensorError)
-
 
 @dataclass(frozen=True)
 class Pair:
-    """A loaded pair on one device, in eval mode. `context` is the longest text in tokens that both can hold, or None.
+    """A loaded pair in eval mode. `context` is the longest text in tokens that both can hold, or None.
 
+    device: where the target takes its token ids; the draft may lie elsewhere, and a target over several devices (`core.worker.loading`).
     draft_tokenizer: the draft's own, where its ids do not mean what the target's mean; else None.
     """
 
@@ -50,14 +49,12 @@ class Pair:
     context: int | None
     device: torch.device
     draft_tokenizer: PreTrainedTokenizerBase | None = None
+    feeding: Feeding = Causal()
 
-
-class Key(NamedTuple):
-    """What a loaded model depends on."""
-
-    place: Place
-    device: str
-    dtype: Dtype
+    @cached_property
+    def devices(self) -> tuple[torch.device, ...]:
+        """Every device that works for this pair: what is timed waits for all of them."""
+        return devices_of(self.target, self.draft)
 
 
 @dataclass(frozen=True)
@@ -91,12 +88,21 @@ class Garage:
         Raises ModelError with a sentence when a model cannot be downloaded, when its files are missing, damaged, or no causal
         language model, or when the two vocabularies differ in size or in what their ids stand for and the run cannot bridge that.
         """
-        target, draft = (Key(place, spec.device, spec.dtype) for place in places(spec, report))
+        target, draft = keys(spec, *places(spec, report))
         report("load", 0, 2)
         if self._pair is None or not self._holds(target, draft) or not (self._pair.draft_tokenizer is None or _translates(spec)):
             self._let_go(target, draft)
             self._pair = self._load(spec, target, draft)
         return self._pair
+
+    def alone(self, spec: RunSpec, report: Report = _not_told) -> Pair:
+        """The target in both places of a pair, for ways to draft that need no second model; nothing is loaded twice. Raises as `get`."""
+        asked = spec.model_copy(update={"draft": spec.target})
+        key, _ = keys(asked, *places(asked, report))
+        report("load", 0, 2)
+        self._let_go(key, key)
+        self._target = self._target or _load_half(spec.target, key, "target", _load_tokenizer(spec.target, key.place))
+        return _paired(self._target, self._target, native=True)
 
     @property
     def target(self) -> Place:
@@ -112,16 +118,19 @@ class Garage:
     def empty(self) -> None:
         """Let go of the pair and give its memory back."""
         self._target = self._draft = self._pair = None
-        _give_back()
+        forget_compiled()
+        release_memory()
 
     def _holds(self, target: Key, draft: Key) -> bool:
         return self._target is not None and self._draft is not None and (self._target.key, self._draft.key) == (target, draft)
 
     def _let_go(self, target: Key, draft: Key) -> None:
         self._pair = None
+        if self._target is not None and self._target.key != target:
+            forget_compiled()
         self._target = self._target if self._target is not None and self._target.key == target else None
         self._draft = self._draft if self._draft is not None and self._draft.key == draft else None
-        _give_back()
+        release_memory()
 
     def _load(self, spec: RunSpec, target: Key, draft: Key) -> Pair:
         tokenizer = self._target.tokenizer if self._target is not None else _load_tokenizer(spec.target, target.place)
@@ -135,15 +144,9 @@ class Garage:
         return _paired(self._target, self._draft, verdict.native)
 
 
-def _give_back() -> None:
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-
-
 def _load_half(ref: ModelRef, key: Key, role: str, tokenizer: PreTrainedTokenizerBase) -> _Half:
-    model = _load_model(ref, key.place, role, key.dtype, torch.device(key.device))
-    _check_cache(model, role)
+    model = load_model(ref, key, role)
+    check_cache(model, role)
     return _Half(key, model, tokenizer, _eos_ids(model, tokenizer))
 
 
@@ -158,14 +161,14 @@ def _paired(target: _Half, draft: _Half, native: bool) -> Pair:
         target.tokenizer,
         target.eos_ids,
         min(contexts, default=None),
-        torch.device(target.key.device),
+        target.model.device,
         draft_tokenizer=other,
     )
 
 
 def _translates(spec: RunSpec) -> bool:
     """Whether the run may let the library translate between two vocabularies: only where nothing is predicted from it."""
-    return spec.extent == "side_by_side"
+    return spec.extent in ("side_by_side", "ways")
 
 
 def greedy_config(eos_ids: tuple[int, ...]) -> GenerationConfig:
@@ -186,24 +189,8 @@ def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tupl
     return tuple(cast("list[int]", found)) if isinstance(found, list | tuple) else (int(found),)
 
 
-def _load_model(ref: ModelRef, place: Place, role: str, dtype: Dtype, device: torch.device) -> PreTrainedModel:
-    try:
-        loaded = AutoModelForCausalLM.from_pretrained(place.folder, dtype=DTYPES[dtype], output_loading_info=True, **place.loader)
-    except torch.OutOfMemoryError:
-        raise
-    except _LOAD_FAILURES as error:
-        raise ModelError(
-            f"The {role} {ref.name} in {place.folder} could not be loaded: {_first_line(error)} Check its files, or choose another model."
-        ) from error
-    model, info = cast("tuple[PreTrainedModel, dict[str, Any]]", loaded)
-    if info["missing_keys"]:
-        missing = sorted(info["missing_keys"])
-        raise ModelError(f"The {role} {ref.name} lacks {len(missing)} of its weights, {missing[0]} first. Download it again.")
-    return cast("PreTrainedModel", cast("torch.nn.Module", model).to(device)).eval()
-
-
 @torch.no_grad()
-def _check_cache(model: PreTrainedModel, role: str) -> None:
+def check_cache(model: PreTrainedModel, role: str) -> None:
     """Assisted decoding takes rejected tokens back out of the cache; a running state cannot do that."""
     cache = DynamicCache(config=model.config)
     model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=model.device), cache=cache, use_cache=True)
@@ -214,17 +201,17 @@ def _check_cache(model: PreTrainedModel, role: str) -> None:
 def _load_tokenizer(ref: ModelRef, place: Place) -> PreTrainedTokenizerBase:
     try:
         return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(place.folder, **place.loader))
-    except _LOAD_FAILURES as error:
-        raise ModelError(f"The tokenizer of {ref.name} in {place.folder} could not be loaded: {_first_line(error)} Check its files.") from error
+    except LOAD_FAILURES as error:
+        raise ModelError(f"The tokenizer of {ref.name} in {place.folder} could not be loaded: {first_line(error)} Check its files.") from error
 
 
 def _vocab_size(ref: ModelRef, place: Place, role: str) -> int:
     """The rows of the model's embedding, by its config: known before any weights are loaded."""
     try:
         return int(AutoConfig.from_pretrained(place.folder, **place.loader).get_text_config(decoder=True).vocab_size)
-    except _LOAD_FAILURES as error:
+    except LOAD_FAILURES as error:
         raise ModelError(
-            f"The config of the {role} {ref.name} in {place.folder} could not be loaded: {_first_line(error)} Check its files."
+            f"The config of the {role} {ref.name} in {place.folder} could not be loaded: {first_line(error)} Check its files."
         ) from error
 
 
@@ -251,9 +238,3 @@ def _check_tokens(spec: RunSpec, verdict: VocabVerdict) -> None:
         f"{pair} fit in their tokens, but the target has a vocabulary of {verdict.target_size:,} tokens and the draft one of "
         f"{verdict.draft_size:,}, and Transformers drafts natively only when both are equal. Choose a draft of the target's size."
     )
-
-
-def _first_line(error: Exception) -> str:
-    """The library's own reason, cut to one line and ended with a full stop."""
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip()
-    return line if line.endswith(".") else line + "."

@@ -33,6 +33,10 @@ class Texts:
         ids = torch.stack([pad(row, (0, longest - len(row)), value=int(row[0])) for row in rows])
         return Texts(ids, tuple(prompt.shape[1] for prompt in prompts), tuple(len(answer) for answer in answers))
 
+    def on(self, device: torch.device) -> "Texts":
+        """The same where another model reads them."""
+        return Texts(self.ids.to(device), self.prompt_tokens, self.answer_tokens)
+
     def answer(self, at: int) -> torch.Tensor:
         """(N,) the answer's tokens of row `at`."""
         return self.ids[at, self.prompt_tokens[at] : self.prompt_tokens[at] + self.answer_tokens[at]]

@@ -54,11 +54,12 @@ def compare(pair: Pair, lists: Lists, texts: Texts, kept: Sequence[NDArray[np.fl
     eos = torch.tensor(pair.eos_ids, dtype=torch.long, device=device)
     parts: list[list[_Part]] = [[] for _ in kept]
     done = [0] * len(kept)
-    both = (scores_of(model, processors, texts, DynamicCache()) for model, processors in ((pair.target, lists.target), (pair.draft, lists.draft)))
+    models = ((pair.target, lists.target), (pair.draft, lists.draft))
+    both = (scores_of(model, processors, texts.on(model.device), DynamicCache()) for model, processors in models)
     for (at, p_scores), (_, q_scores) in zip(*both, strict=True):
         rows, p = slice(done[at], done[at] + len(p_scores)), written[at]
         done[at] = rows.stop
-        found = _part(p_scores.softmax(-1), q_scores.softmax(-1), texts.answer(at)[rows], None if p is None else p[rows], eos)
+        found = _part(p_scores.softmax(-1), q_scores.softmax(-1).to(device), texts.answer(at)[rows], None if p is None else p[rows], eos)
         check_numbers(found.p_again, pair.target, "target")
         check_numbers(found.q, pair.draft, "draft")
         parts[at].append(found)

@@ -20,12 +20,12 @@ from core.measured import Environment, Generation
 from core.policies import Drafting, Plain
 from core.runs import Lane, RunSpec
 from core.sink import Sink
-from core.worker.calls import PLAIN
+from core.worker.calls import plain_arguments
 from core.worker.environment import environment
 from core.worker.generate import RoundClock, Timed, first_difference, run_policy
 from core.worker.inputs import encode_prompts
 from core.worker.listening import Ear, Heard, Spent, shared, watched
-from core.worker.memory import peak_bytes
+from core.worker.memory import peaks
 from core.worker.models import Garage, Pair
 from core.worker.precision import differences
 from core.worker.rival import fastest_plain
@@ -47,7 +47,8 @@ def side_by_side(spec: RunSpec, sink: Sink, garage: Garage) -> None:
         run.write(lane)
     run.compare()
     run.read()
-    sink.environment(begun.model_copy(update={"peak_bytes": peak_bytes(torch.device(spec.device))}))
+    used = dict.fromkeys((*begun.target_devices, *begun.draft_devices))
+    sink.environment(begun.model_copy(update=peaks([torch.device(name) for name in used])))
 
 
 def _begin(spec: RunSpec, sink: Sink, garage: Garage) -> Environment:
@@ -55,7 +56,7 @@ def _begin(spec: RunSpec, sink: Sink, garage: Garage) -> Environment:
     pair = garage.get(spec, sink.stage)
     begun = environment(spec, pair)
     sink.environment(begun)
-    known = begun.model_copy(update={"plain": fastest_plain(pair, encode_prompts(pair, spec)[0], spec)})
+    known = begun.model_copy(update=fastest_plain(pair, encode_prompts(pair, spec), spec)._asdict())
     if known != begun:
         sink.environment(known)
     return known
@@ -137,7 +138,9 @@ class _SideBySide:
         return timed, drafted, share
 
     def _call(self, pair: Pair, prompt: torch.Tensor, lane: Lane, budget: int, clock: RoundClock) -> Timed:
-        more: dict[str, Any] = PLAIN[self._begun.plain] if isinstance(lane.policy, Plain) else {}
+        more: dict[str, Any] = {}
+        if isinstance(lane.policy, Plain):
+            more = plain_arguments(self._begun.plain, [prompt], self._spec.max_new_tokens)
         if lane.ensemble_weight is not None:
             more = {"assistant_ensemble_weight": lane.ensemble_weight}
         with translated(pair):

@@ -169,6 +169,7 @@ def _sampled(pair: Pair, used: Lists, texts: Texts, p: Sequence[NDArray[np.float
 
 
 def _greedy(pair: Pair, used: Lists, texts: Texts, least: float) -> list[_Read]:
+    texts = texts.on(pair.draft.device)
     chosen, cache = _choices(pair.draft, texts, used.draft)
     accept = [choice == texts.answer(at).cpu().numpy() for at, (choice, _) in enumerate(chosen)]
     wrong = [np.flatnonzero(~right & (sure >= least)).astype(np.int32) for right, (_, sure) in zip(accept, chosen, strict=True)]
@@ -182,7 +183,7 @@ def teacher_forced(
     draft: PreTrainedModel, text: torch.Tensor, prompt_tokens: int, processors: LogitsProcessorList = _NONE
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """What the draft would choose at each answer position of `text` (1, P + N), and how sure it is: (N,), (N,). Raises ModelError for NaN."""
-    return _choices(draft, Texts(text, (prompt_tokens,), (text.shape[1] - prompt_tokens,)), processors)[0][0]
+    return _choices(draft, Texts(text.to(draft.device), (prompt_tokens,), (text.shape[1] - prompt_tokens,)), processors)[0][0]
 
 
 def _choices(
@@ -219,9 +220,9 @@ def tails(
     size = max(1, min(_ROWS * len(wrong), MOST_TOKENS // texts.ids.shape[1]))
     for first in range(0, len(open_rows), size):
         rows = open_rows[first : first + size]
-        lengths = torch.from_numpy(np.array(texts.prompt_tokens)[text_of[rows]] + position[rows]).long().to(pair.device)
-        token = torch.from_numpy(chosen[rows]).long().to(pair.device)
-        of = torch.from_numpy(text_of[rows]).to(pair.device)
+        lengths = torch.from_numpy(np.array(texts.prompt_tokens)[text_of[rows]] + position[rows]).long().to(texts.ids.device)
+        token = torch.from_numpy(chosen[rows]).long().to(texts.ids.device)
+        of = torch.from_numpy(text_of[rows]).to(texts.ids.device)
         past, known = _left_padded(cache, of, lengths), prefixes(texts.ids[of], lengths)
         confidence[rows], eos_at[rows] = _roll_out(pair, processors, past, known, lengths, token, least)
     return [Tails(wrong[at], confidence[text_of == at], eos_at[text_of == at]) for at in range(len(wrong))]
@@ -241,8 +242,8 @@ def _roll_out(
     A row is left out once the draft is less than `least` sure, or has ended its text: what follows is NaN, as for -1 in the second array.
     """
     widest = known.shape[1]
-    mask = (torch.arange(widest, device=pair.device)[None] >= widest - lengths[:, None]).long()  # (B, widest)
-    eos = torch.tensor(pair.eos_ids, dtype=torch.long, device=pair.device)
+    mask = (torch.arange(widest, device=token.device)[None] >= widest - lengths[:, None]).long()  # (B, widest)
+    eos = torch.tensor(pair.eos_ids, dtype=torch.long, device=token.device)
     confidence = np.full((len(token), LONGEST_TAIL), np.nan, np.float32)
     eos_at = np.full(len(token), -1, np.int16)
     rows = np.arange(len(token))

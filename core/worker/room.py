@@ -1,0 +1,30 @@
+"""When memory does not suffice: how that is recognised, and how what nothing holds any more is given back.
+
+PyTorch's allocators raise an error of their own; CUDA libraries that allocate beside them (cuBLAS, graphs, kernels being loaded), the CPU's
+allocator and Apple's raise a plain RuntimeError, told by its words (torch 2.13).
+"""
+
+import gc
+import sys
+
+import torch
+
+_WORDS = ("out of memory", "can't allocate memory", "alloc_failed")
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether the device, or the machine, had too little memory left."""
+    return isinstance(error, torch.OutOfMemoryError) or (isinstance(error, RuntimeError) and any(word in str(error).lower() for word in _WORDS))
+
+
+def release_memory() -> None:
+    """Give back what nothing holds any more."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def forget_compiled() -> None:
+    """Drop what was compiled for models that are let go: on CUDA captured graphs keep memory of their own; and compiling stops after some models."""
+    if torch.cuda.is_available() and "torch._dynamo" in sys.modules:
+        torch._dynamo.reset()
