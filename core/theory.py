@@ -15,12 +15,22 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
+HALVINGS = 60
+"""Of the interval from 0 to 1: more than a double can tell apart."""
+
 
 class BestGamma(NamedTuple):
     """The best draft length and its speedup; gamma 0 and 1.0 where nothing beats plain decoding. Arrays, or scalars for scalars."""
 
     gamma: NDArray[np.int64]
     speedup: Floats
+
+
+class NeededAlpha(NamedTuple):
+    """The smallest alpha at which a speedup is reached, and the draft length that reaches it."""
+
+    alpha: float
+    gamma: int
 
 
 def _checked(name: str, value: ArrayLike, low: float, high: float) -> Floats:
@@ -83,6 +93,27 @@ def best_gamma(
     top = curve.max(axis=0)
     gains = top > 1.0
     return BestGamma(np.where(gains, lengths[curve.argmax(axis=0)], 0)[()], np.where(gains, top, 1.0)[()])
+
+
+def alpha_needed(wanted: float, c: float, gammas: Sequence[int] = range(1, 21), verify: ArrayLike = 1.0, overhead: float = 0.0) -> NeededAlpha | None:
+    """The smallest alpha at which some draft length makes decoding `wanted` times as fast; None where not even alpha 1 does.
+
+    `verify` is a number or one value per entry of `gammas`. `speedup` rises with alpha, so it is inverted by halving, to the last digit.
+    Raises ValueError as `speedup` does, and when `gammas` is empty.
+    """
+    if len(gammas) == 0:
+        raise ValueError("gammas is empty; give at least one draft length.")
+    lengths = np.asarray(gammas)
+    low, high = np.zeros(lengths.shape), np.ones(lengths.shape)
+    reachable = speedup(high, lengths, c, verify, overhead) >= wanted
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        reached = speedup(middle, lengths, c, verify, overhead) >= wanted
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    if not reachable.any():
+        return None
+    at = int(np.where(reachable, high, np.inf).argmin())
+    return NeededAlpha(float(high[at]), int(lengths[at]))
 
 
 def operations_factor(alpha: ArrayLike, gamma: ArrayLike, c_ops: ArrayLike) -> Floats:

@@ -187,6 +187,14 @@ def passes_of(run: Run, cached: float) -> LoopCosts:
     return LoopCosts(step_s, widths, float(two), float(one), first_token=_first_token(run, step_s))
 
 
+def passes_alone(passes: PassTimes) -> LoopCosts:
+    """Prices where no loop was run: a plain step is the target's one-token pass, v, d1 and d2 are as timed, h and e are 0."""
+    step_s = passes.target[1].median_s
+    verify, draft = _ratios(passes, step_s)
+    one, two = rising(draft)
+    return LoopCosts(step_s, between_widths(sorted(passes.target), np.maximum(1, rising(verify))), float(two), float(one))
+
+
 def _first_token(run: Run, step_s: float) -> float:
     """Reading one prompt token more in the target's prefill, in plain steps."""
     plain = [g for g in run.generations if isinstance(g.policy, Plain) and g.tells_speed and g.prompt < len(run.traces)]
