@@ -15,7 +15,7 @@ from typing import Literal
 from core.imports import WORDS, is_record
 from core.measured import Environment
 from core.policies import describe
-from core.runs import ModelRef, Prompt, Run, RunSpec
+from core.runs import Extent, ModelRef, Prompt, Run, RunSpec
 
 MOST, LEAST = 6, 2
 LETTERS = "ABCDEF"
@@ -41,8 +41,8 @@ CANNOT: dict[Topic, str] = {
     "seed": "The answers were drawn with other seeds, so they are other texts: alpha and speedups differ a little by chance.",
     "target": "Each speedup is relative to its own target, so a larger one does not mean a faster answer. "
     "c, v and h are in steps of each own target.",
-    "kind": "A smoke test and a side-by-side run write one prompt only and say nothing about other traffic: their numbers cannot be compared "
-    "with a measurement's.",
+    "kind": "A smoke test and a side-by-side run write one prompt only and say nothing about other traffic; a run in several ways replays "
+    "nothing, and timings of shapes have no answers: their numbers cannot be compared with a measurement's.",
     "source": "Imported numbers were counted and timed by somebody else's program: only what their definition gives can be compared.",
 }
 
@@ -183,7 +183,13 @@ def _setting(name: str, topic: Topic | None, value: object, words: str | None = 
 
 def _source(run: Run) -> list[Setting]:
     spec = run.spec
-    kinds = {"full": "measurement", "smoke": "smoke test", "side_by_side": "side by side"}
+    kinds: dict[Extent, str] = {
+        "full": "measurement",
+        "smoke": "smoke test",
+        "side_by_side": "side by side",
+        "ways": "several ways, really run",
+        "shapes": "timings of shapes",
+    }
     source = f"imported: {WORDS[run.imported.source]}" if run.imported and is_record(run) else "measured by Draftgauge"
     lanes = [
         f"{describe(lane.policy)}{_own_draft(lane.draft)}{f', weight {lane.ensemble_weight:g}' if lane.ensemble_weight else ''}"

@@ -3,7 +3,8 @@
 The rules are those of a measurement (`core.recommend`): for traffic like the measured prompts (prompts as the unit, the best lane
 chosen again with each prompt left out) the lower bound above 1: use it; the upper bound below 1.02, or an interval that includes 1 and is
 narrower than +-10 %: leave it off; else not decided. Among lanes within 2 % of the best on the same prompts: one without a second model,
-then the fewest drafted tokens. A lossy lane is never chosen, nor a heuristic that carries its length from prompt to prompt.
+then the fewest drafted tokens. A lossy lane is never chosen, nor one whose
+differences from plain are not explained in float32, nor a heuristic that carries its length from prompt to prompt.
 Speedups are ratios to plain decoding, decode only.
 """
 
@@ -22,7 +23,7 @@ from core.runs import Run
 from core.way_calls import Speed, beside_plain
 from core.way_results import Verdict, WayResult, results, traffic_line
 
-__all__ = ["Choice", "Speed", "Verdict", "WayResult", "choice", "results", "summary"]
+__all__ = ["Choice", "Speed", "Verdict", "WayResult", "choice", "proven", "results", "summary"]
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,14 @@ def choice(run: Run, found: tuple[WayResult, ...] | None = None) -> Choice:
     )
 
 
+def proven(run: Run, way: WayResult) -> bool:
+    """Whether its text is the target's own: lossless, and in float32, where rounding is small, no difference that nobody could explain."""
+    return way.lossless and not (way.unexplained and run.spec.dtype == "float32")
+
+
 def _can_be_chosen(run: Run, way: WayResult) -> bool:
     policy = run.spec.lanes[way.lane].policy
-    return way.lossless and way.decode is not None and not isinstance(policy, Plain) and not is_persistent(policy)
+    return proven(run, way) and way.decode is not None and not isinstance(policy, Plain) and not is_persistent(policy)
 
 
 def _field(run: Run, able: list[WayResult]) -> _Field:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from core.decoding import Decoding
 from core.measured import Generation, PlainKind, Purpose
-from core.policies import Plain, Policy
+from core.policies import MeasuredOnly, Plain, Policy
 from core.runs import RunSpec
 from core.worker.generate import Timed, first_difference, run_policy, timed_generate
 from core.worker.models import Pair
@@ -44,7 +44,7 @@ class Calls:
         self._block = len(prompts)
         self._count = 0
         self._plain: PlainKind = plain
-        self.parted: dict[tuple[int, Policy], NDArray[np.int32]] = {}
+        self.parted: dict[tuple[int, Policy | MeasuredOnly], NDArray[np.int32]] = {}
 
     def block(self, purpose: Purpose, index: int, policies: Sequence[Policy], budget: int) -> None:
         """Every policy once on prompt `index` with `budget` new tokens, directly one after the other."""

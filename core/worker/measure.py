@@ -43,6 +43,7 @@ from core.worker.side_by_side import side_by_side
 from core.worker.smoke import shortened, smoke
 from core.worker.timing import PREFILLS, WIDEST, Quiet, pass_times, prefill_seconds
 from core.worker.tracing import traces
+from core.worker.ways import ways
 
 CALIBRATION_GAMMAS = (1, 4, 12)
 CALIBRATION_PROMPTS = 3
@@ -59,6 +60,7 @@ DOING: dict[Stage, str] = {
     "calibrating": "the loop was calibrated",
     "confirming": "settings were confirmed",
     "writing": "answers were written side by side",
+    "ways": "prompts were written in several ways",
 }
 
 _garage = Garage()
@@ -85,6 +87,8 @@ def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
             _Measurement(shortened(spec), recorder).smoke()
         elif spec.extent == "side_by_side":
             side_by_side(spec, recorder, _garage)
+        elif spec.extent == "ways":
+            ways(spec, recorder, _garage)
         else:
             _Measurement(spec, recorder).run()
     except RuntimeError as error:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from transformers import LogitsProcessorList, PreTrainedModel
 
 from core.measured import Difference
-from core.policies import Policy
+from core.policies import MeasuredOnly, Policy
 from core.runs import RunSpec
 from core.worker.batch import out_of_memory, release_memory
 from core.worker.generate import first_difference
@@ -26,7 +26,7 @@ MOST = 64
 
 
 def differences(
-    pair: Pair, spec: RunSpec, prompts: Sequence[torch.Tensor], answers: Sequence[Tokens], parted: Mapping[tuple[int, Policy], Tokens]
+    pair: Pair, spec: RunSpec, prompts: Sequence[torch.Tensor], answers: Sequence[Tokens], parted: Mapping[tuple[int, Policy | MeasuredOnly], Tokens]
 ) -> list[Difference]:
     """The record of each answer in `parted` (by prompt and policy) that differs from the one expected in `answers`."""
     if not parted:
