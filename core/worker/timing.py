@@ -13,7 +13,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -21,6 +21,7 @@ from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel
 
 from core.measured import PassTimes, Sample
 from core.worker.generate import synchronise
+from core.worker.loading import devices_of
 from core.worker.models import Pair
 from core.worker.processors import Lists
 
@@ -102,25 +103,47 @@ class Stepper:
     """A model with `cache_tokens` tokens of `text` in its cache, ready for the next few; each pass is undone afterwards."""
 
     def __init__(self, model: PreTrainedModel, text: torch.Tensor, cache_tokens: int, processors: LogitsProcessorList, every: bool) -> None:
-        """processors: applied after a pass as the loop does, to `every` position (the target's) or to the last one (the draft's)."""
-        self._model = model
-        self._text = text
+        """text: (R, at least cache_tokens + 21), of which the first is read; `widen` reads more of them at once.
+
+        processors: applied after a pass as the loop does, to `every` position (the target's) or to the last one (the draft's).
+        """
+        self.model = model
+        self.cache_tokens = cache_tokens
+        self._devices = devices_of(model)
+        self._text = text.to(model.device)
         self._processors = processors
         self._every = every
-        self._next = text[:, cache_tokens : cache_tokens + WIDEST]
-        self._mask = torch.ones_like(text[:, : cache_tokens + WIDEST])
-        self._length = cache_tokens
         self._cache = DynamicCache(config=model.config)
         self._cache.activate_past_recording()
-        self._pass(text[:, :cache_tokens])
+        self._take(1)
+        self._pass(self._text[:1, :cache_tokens])
         self._cache.crop(0)
+
+    @property
+    def batch(self) -> int:
+        """Texts that a pass reads at once."""
+        return len(self._next)
+
+    @property
+    def cache_bytes(self) -> int:
+        """What the cache holds now."""
+        return sum(part.nbytes for layer in self._cache.layers for part in vars(layer).values() if isinstance(part, torch.Tensor))
+
+    def widen(self, batch: int) -> None:
+        """From here on `batch` texts at once: each with the cache of the first, and next tokens of its own."""
+        self._cache.batch_select_indices(torch.zeros(batch, dtype=torch.long, device=self.model.device))
+        self._take(batch)
+
+    def _take(self, batch: int) -> None:
+        self._next = self._text[:batch, self.cache_tokens : self.cache_tokens + WIDEST]
+        self._mask = torch.ones_like(self._text[:batch, : self.cache_tokens + WIDEST])
 
     def seconds(self, width: int) -> float:
         """One pass over the next `width` tokens."""
-        synchronise(self._model.device)
+        synchronise(*self._devices)
         began = time.perf_counter()
         self._process(self._pass(self._next[:, :width]), width)
-        synchronise(self._model.device)
+        synchronise(*self._devices)
         spent = time.perf_counter() - began
         self._cache.crop(-width)
         return spent
@@ -128,12 +151,12 @@ class Stepper:
     def _pass(self, ids: torch.Tensor) -> torch.Tensor:
         known = self._cache.get_seq_length() + ids.shape[1]
         kept = min(ids.shape[1], WIDEST)
-        return self._model(input_ids=ids, attention_mask=self._mask[:, :known], cache=self._cache, use_cache=True, logits_to_keep=kept).logits
+        return self.model(input_ids=ids, attention_mask=self._mask[:, :known], cache=self._cache, use_cache=True, logits_to_keep=kept).logits
 
     def _process(self, logits: torch.Tensor, width: int) -> None:
-        """logits: (1, width, V)."""
+        """logits: (B, width, V)."""
         for place in range(0 if self._every else width - 1, width) if len(self._processors) else ():
-            known = self._text[:, : self._length + place + 1]
+            known = self._text[: self.batch, : self.cache_tokens + place + 1]
             self._processors(known, logits[:, place].float())  # pyright: ignore[reportArgumentType]
 
 
@@ -145,7 +168,12 @@ def pass_times(pair: Pair, used: Lists, text: torch.Tensor, cache_tokens: int, q
     already, with another draft; only the draft's are, turn by turn beside a step of the target.
     """
     target = Stepper(pair.target, text, cache_tokens, used.target, every=True)
-    draft = Stepper(pair.draft, text, cache_tokens, used.draft, every=False)
+    return steps_times(target, Stepper(pair.draft, text, cache_tokens, used.draft, every=False), quiet, known=known)
+
+
+@torch.no_grad()
+def steps_times(target: Stepper, draft: Stepper, quiet: Quiet, widths: Sequence[int] = TARGET_WIDTHS, known: PassTimes | None = None) -> PassTimes:
+    """The same for steppers of equal length and batch. widths: those of the target that are timed, at most 21 and 1 among them."""
 
     def beside(width: int) -> Beside:
         one_s = target.seconds(1)
@@ -159,13 +187,14 @@ def pass_times(pair: Pair, used: Lists, text: torch.Tensor, cache_tokens: int, q
         return one_s, draft.seconds(width)
 
     def one_round() -> list[Beside]:
-        return [beside(width) for width in (() if known else TARGET_WIDTHS)] + [drafted(width) for width in DRAFT_WIDTHS]
+        return [beside(width) for width in (() if known else widths)] + [drafted(width) for width in DRAFT_WIDTHS]
 
-    with pair.target._optimize_model_for_decode(), pair.draft._optimize_model_for_decode():  # pyright: ignore[reportCallIssue]
+    with target.model._optimize_model_for_decode(), draft.model._optimize_model_for_decode():  # pyright: ignore[reportCallIssue]
         rounds = _rounds(one_round, quiet, most=_DRAFT_ROUNDS if known else _MOST_ROUNDS)
-    beside_target, beside_draft = rounds_by_width(rounds)
+    beside_target, beside_draft = rounds_by_width(rounds, widths)
     return PassTimes(
-        cache_tokens=cache_tokens,
+        cache_tokens=target.cache_tokens,
+        batch=target.batch,
         target=known.target if known else {width: sample([s for _, s in pairs]) for width, pairs in beside_target.items()},
         draft={width: sample([s for _, s in pairs]) for width, pairs in beside_draft.items()},
         target_one_s=known.target_one_s if known else {width: statistics.median(s for s, _ in pairs) for width, pairs in beside_target.items()},
@@ -184,22 +213,23 @@ def _rounds(one_round: Callable[[], list[Beside]], quiet: Quiet, most: int) -> l
     return [first, *(quiet(one_round)[0] for _ in range(wanted - 1))]
 
 
-def rounds_by_width(rounds: list[list[Beside]]) -> tuple[dict[int, list[Beside]], dict[int, list[Beside]]]:
+def rounds_by_width(rounds: list[list[Beside]], widths: Sequence[int] = TARGET_WIDTHS) -> tuple[dict[int, list[Beside]], dict[int, list[Beside]]]:
     """The same timings by the target's widths, none where only the draft's were timed, and by the draft's."""
     columns = [list(column) for column in zip(*rounds, strict=True)]
     split = len(columns) - len(DRAFT_WIDTHS)
-    return dict(zip(TARGET_WIDTHS[:split], columns[:split], strict=True)), dict(zip(DRAFT_WIDTHS, columns[split:], strict=True))
+    return dict(zip(widths[:split], columns[:split], strict=True)), dict(zip(DRAFT_WIDTHS, columns[split:], strict=True))
 
 
 @torch.no_grad()
 def prefill_seconds(model: PreTrainedModel, prompt: torch.Tensor, quiet: Quiet, most: int = PREFILLS) -> float:
     """Median of `most` passes over the whole prompt (1, P) with an empty cache, the draft's first pass in the library; long ones run once."""
+    own, devices = prompt.to(model.device), devices_of(model)
 
     def once() -> float:
-        synchronise(model.device)
+        synchronise(*devices)
         began = time.perf_counter()
-        model(input_ids=prompt, attention_mask=torch.ones_like(prompt), cache=DynamicCache(config=model.config), use_cache=True, logits_to_keep=1)
-        synchronise(model.device)
+        model(input_ids=own, attention_mask=torch.ones_like(own), cache=DynamicCache(config=model.config), use_cache=True, logits_to_keep=1)
+        synchronise(*devices)
         return time.perf_counter() - began
 
     times = [quiet(once)[0]]
