@@ -24,13 +24,17 @@ from core.policies import Drafting, FixedGamma, Heuristic, Oracle, Plain, Policy
 from core.recommend import Recommendation
 from core.record import Summary
 from core.replay import Rounds, replay_all, rounds_drawn
-from core.runs import Run
+from core.runs import Extent, Run
 from core.timing import LoopCosts
 from core.trace import repeated_share
 
 SWEEP_LIMITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 BLOCK_TOKENS = 8
 RANKED = 7
+NOT_REPLAYED: dict[Extent, str] = {
+    "ways": "This run was written in several ways and replays nothing. Measure one of its drafts to see alpha, c and every gamma.",
+    "shapes": "This run timed passes alone: it has no answers to replay. Measure the pair to see alpha.",
+}
 DRAWS = 16
 """Of a sampled run's rounds, where only single rounds tell."""
 
@@ -191,6 +195,8 @@ def analyse(run: Run) -> Analysis | Unfinished:
     """Predict and recommend as far as the run allows."""
     if run.spec.extent == "smoke":
         return Unfinished(run, "This run is a smoke test: eight tokens say nothing about speed. Measure the pair.", None)
+    if run.spec.extent in NOT_REPLAYED:
+        return Unfinished(run, NOT_REPLAYED[run.spec.extent], None)
     try:
         table = predict.predict(run, predict.default_policies(run))
         return Analysis(run, alpha(run), LoopCosts.from_run(run), table, predict.recommend(table))

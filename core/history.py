@@ -19,9 +19,9 @@ from core.runs import Extent, Progress, Status
 
 R = TypeVar("R", Summary, Imported)
 PAGE = 50
-Kind = Literal["measured", "side_by_side", "imported"]
+Kind = Literal["measured", "ways", "side_by_side", "shapes", "imported"]
 Sort = Literal["created", "speedup", "alpha", "c", "target", "draft", "device", "status", "duration"]
-KINDS: tuple[Kind, ...] = ("measured", "side_by_side", "imported")
+KINDS: tuple[Kind, ...] = ("measured", "ways", "side_by_side", "shapes", "imported")
 ENDED: tuple[Status, ...] = ("done", "failed", "cancelled", "interrupted")
 
 _SORTED: dict[Sort, ColumnElement[Any]] = {
@@ -37,9 +37,13 @@ _SORTED: dict[Sort, ColumnElement[Any]] = {
 }
 _KIND: dict[Kind, ColumnElement[bool]] = {
     "measured": and_(runs.c.imported.is_(None), runs.c.extent == "full"),
+    "ways": and_(runs.c.imported.is_(None), runs.c.extent == "ways"),
     "side_by_side": and_(runs.c.imported.is_(None), runs.c.extent == "side_by_side"),
+    "shapes": and_(runs.c.imported.is_(None), runs.c.extent == "shapes"),
     "imported": runs.c.imported.is_not(None),
 }
+_OWN: dict[Extent, Kind] = {"ways": "ways", "side_by_side": "side_by_side", "shapes": "shapes"}
+"""Kinds of runs that were measured here; all others are measurements."""
 _LISTED = (
     "number", "id", "share_id", "extent", "target", "draft", "device", "device_name", "dtype", "status", "error", "progress", "created_s",
     "started_s", "finished_s", "group_id", "tags", "note", "edition", "summary", "speedup", "alpha", "c", "imported",
@@ -179,7 +183,7 @@ def _entry(row: Row[Any]) -> Entry:
     return Entry(
         id=row.id,
         share_id=row.share_id,
-        kind="imported" if row.imported is not None else "side_by_side" if row.extent == "side_by_side" else "measured",
+        kind="imported" if row.imported is not None else _OWN.get(row.extent, "measured"),
         extent=row.extent,
         target=row.target,
         draft=row.draft,

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Never, cast
 
+from core import ways
 from core.analysis import Analysis, Unfinished, analyse
 from core.errors import InvalidInput
-from core.measured import Difference, Environment, Generation, PassTimes
+from core.measured import AnyPolicy, Difference, Environment, Generation, PassTimes, WayCall
 from core.notes import MOST_NOTE_CHARACTERS, MOST_TAG_CHARACTERS, MOST_TAGS
-from core.policies import Drafting, Policy, PromptLookup
+from core.policies import Drafting, EarlyExit, PromptLookup
 from core.prompts import MOST_PROMPTS
 from core.record import Imported, Step
 from core.run_document import LookupDocument, SampledDocument, TailsDocument, TraceDocument
@@ -138,10 +139,22 @@ def _check_spec(run: Run) -> None:
         _check_policy(lane.policy, f"run.spec.lanes[{number}].policy")
 
 
-def _check_policy(policy: Policy, where: str) -> None:
-    longest = policy.limit if isinstance(policy, Drafting) else max(policy.tokens, policy.ngram) if isinstance(policy, PromptLookup) else 1
+def _check_policy(policy: AnyPolicy, where: str) -> None:
+    longest = policy.limit if isinstance(policy, Drafting | EarlyExit) else 1
+    if isinstance(policy, PromptLookup):
+        longest = max(policy.tokens, policy.ngram)
     if longest > LONGEST_ROUND:
         refuse(where, f"drafts {longest:,} tokens at a time")
+    if isinstance(policy, EarlyExit) and policy.layers > LARGEST:
+        refuse(where, f"leaves after {policy.layers:,} layers")
+
+
+def _check_way(way: WayCall, rounds: int, where: str) -> None:
+    if not 0 <= way.rejected <= rounds:
+        refuse(f"{where}.rejected", f"is {way.rejected} of {rounds} rounds")
+    for name, seconds in (("draft_prefill_s", way.draft_prefill_s), ("prepared_s", way.prepared_s)):
+        if not 0 <= seconds <= LONGEST_S:
+            refuse(f"{where}.{name}", f"is {seconds:g} seconds")
 
 
 def _check_time(seconds: float, where: str) -> None:
@@ -186,6 +199,8 @@ def _check_generation(g: Generation, run: Run, where: str) -> None:
         refuse(f"{where}.drafted", f"has a round of {max(g.drafted):,} tokens")
     if g.block < 0 or g.budget < 0 or g.batch < 0 or not 0 <= g.cpu_share <= 10_000:
         refuse(where, "has a negative count")
+    if g.way is not None:
+        _check_way(g.way, len(g.rounds), f"{where}.way")
 
 
 def _check_difference(difference: Difference, run: Run, where: str) -> None:
@@ -276,6 +291,8 @@ def _is_share(text: str) -> bool:
 def _analysed(run: Run) -> Analysis | Unfinished:
     """The last word: everything that pages compute is computed once."""
     try:
+        if run.spec.extent == "ways":
+            ways.choice(run)
         return analyse(run)
     except (ValueError, ArithmeticError, LookupError, TypeError) as error:
         raise InvalidInput(

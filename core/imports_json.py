@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_core import from_json as parse
 
-from core import imports_check
+from core import imports_check, ways
 from core.analysis import Analysis, Unfinished, summary
 from core.errors import InvalidInput
 from core.record import Imported, Summary
@@ -95,7 +95,9 @@ def _first(error: ErrorDetails) -> str:
 
 def _summary(run: Run, found: Analysis | Unfinished) -> Summary | None:
     """Computed anew where the file has one, so that lists of runs and the run's page say the same."""
-    return summary(found) if run.summary is not None and isinstance(found, Analysis) else None
+    if run.summary is None:
+        return None
+    return ways.summary(run) if run.spec.extent == "ways" else summary(found) if isinstance(found, Analysis) else None
 
 
 def _imported(before: Imported | None, name: str, *, edited: bool) -> Imported:

@@ -159,6 +159,10 @@ def _lacks(entry: Entry) -> str:
         return f"Imported, {WORDS[kept.source]}: no curve.{alpha}{_listed(given)}"
     if run.spec.extent == "side_by_side":
         return "A side-by-side run of one prompt: it has no curve."
+    if run.spec.extent == "ways":
+        return "A run in several ways: nothing is replayed, so it has no curve. Open it for its speedups."
+    if run.spec.extent == "shapes":
+        return "Timings of shapes: no answers were written, so it has no curve."
     if run.status != "done":
         return f"{_ended(run)}, so there is no speedup. {run.error}{alpha}".strip()
     missing = entry.seen.missing if isinstance(entry.seen, Unfinished) else ""

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from core.analysis import sentence_case
-from core.history import Entry
+from core.history import Entry, Kind
 from core.palette import Palette
 from core.record import Source, Summary
 from core.ui import numbers
@@ -20,6 +20,13 @@ ALL = (
 )  # fmt: skip
 USUAL = ("When", "Target", "Draft", "Answer", "Speedup", BAR, "alpha", "c", "Device", "Tags")
 VERDICTS = {"use": "use", "leave_off": "leave off", "undecided": "not decided"}
+KINDS: dict[Kind, str] = {
+    "measured": "measured",
+    "ways": "several ways",
+    "side_by_side": "side by side",
+    "shapes": "timings of shapes",
+    "imported": "imported",
+}
 SOURCES: dict[Source, str] = {
     "draftgauge": "another machine",
     "alpha_c": "two numbers",
@@ -86,7 +93,7 @@ def _row(entry: Entry, palette: Palette, scale: Scale) -> dict[str, object]:
         "Took, s": entry.duration_s,
         "Tags": list(entry.tags),
         "Note": entry.note,
-        "Kind": {"measured": "measured", "side_by_side": "side by side", "imported": "imported"}[entry.kind],
+        "Kind": KINDS[entry.kind],
         "Status": entry.status,
         "Id": entry.id,
     }
@@ -100,7 +107,7 @@ def answer(entry: Entry) -> str:
         return in_short(entry.summary)
     if entry.imported:
         return f"From {SOURCES[entry.imported.source]}"
-    return "Side by side" if entry.extent == "side_by_side" else ""
+    return sentence_case(KINDS[entry.kind]) if entry.kind in ("side_by_side", "ways", "shapes") else ""
 
 
 def in_short(found: Summary) -> str:

@@ -22,8 +22,15 @@ SORTED: dict[str, tuple[Sort, bool]] = {
     "Longest measurement": ("duration", True),
 }
 NEWEST = "Newest first"
-KIND_WORDS: dict[Kind, str] = {"measured": "Measured", "side_by_side": "Side by side", "imported": "Imported"}
+KIND_WORDS: dict[Kind, str] = {
+    "measured": "Measured",
+    "ways": "Several ways",
+    "side_by_side": "Side by side",
+    "shapes": "Timings of shapes",
+    "imported": "Imported",
+}
 PAGE = "at"
+LONGEST_SEARCH = 200
 _LISTS = ("target_is", "draft_is", "device_is", "status_is", "tag_is", "kind_is")
 _DAYS = ("since", "until")
 
@@ -41,7 +48,8 @@ def show(choices: Choices) -> Asked:
     """Search, order, filters and columns in one row; two rows of two on a narrow screen."""
     search, order, filters, columns = st.columns([4, 2, 1, 1], vertical_alignment="bottom", gap="small")
     with search:
-        st.text_input("Search", key="find", bind="query-params", placeholder="Model, tag, words of a note, id", on_change=_first_page)
+        hint = "Model, tag, words of a note, id"
+        st.text_input("Search", key="find", bind="query-params", max_chars=LONGEST_SEARCH, placeholder=hint, on_change=_first_page)
     with order:
         st.selectbox("Order", list(SORTED), key="sort", bind="query-params", on_change=_first_page)
     active = sum(key in st.query_params for key in (*_LISTS, *_DAYS))

@@ -15,7 +15,7 @@ from core.ui.desk import desk, read_only
 from core.ui.frame import page_path
 from core.ui.runs_actions import page_of
 
-ALSO: dict[Extent, str] = {"smoke": ", eight tokens", "side_by_side": ", side by side"}
+ALSO: dict[Extent, str] = {"smoke": ", eight tokens", "side_by_side": ", side by side", "ways": ", several ways", "shapes": ", timings of shapes"}
 """What a run is when it is no measurement."""
 
 

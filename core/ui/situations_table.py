@@ -29,9 +29,11 @@ def show(run: Run | None) -> None:
 
 
 def placed_run(run: Run) -> Placed | None:
-    """Where a measured pair stands; None for a run without an answer."""
+    """Where a measured pair stands; None for a run without an answer, or one that does not tell alpha and c."""
     answer = run.summary
-    return place(answer.alpha, answer.c, lookup_is_best=answer.policy.startswith(LOOKUP)) if answer else None
+    if answer is None or answer.alpha is None or answer.c is None:
+        return None
+    return place(answer.alpha, answer.c, lookup_is_best=answer.policy.startswith(LOOKUP))
 
 
 def _cells(row: Situation) -> dict[str, str]:

@@ -20,7 +20,6 @@ from core.worker.models import Pair
 from core.worker.recorder import Recorder
 from core.worker.timing import Quiet
 
-PLAIN: dict[PlainKind, dict[str, Any]] = {"dynamic cache": {}, "static cache, compiled": {"cache_implementation": "static"}}
 _SEED_STEP = 7919
 
 
@@ -43,7 +42,7 @@ class Calls:
         self._quiet = Quiet(pair.device, sink.disturbed)
         self._block = len(prompts)
         self._count = 0
-        self._plain: PlainKind = plain
+        self._plain = plain_arguments(plain, prompts, spec.max_new_tokens)
         self.parted: dict[tuple[int, Policy | MeasuredOnly], NDArray[np.int32]] = {}
 
     def block(self, purpose: Purpose, index: int, policies: Sequence[Policy], budget: int) -> None:
@@ -58,7 +57,7 @@ class Calls:
     def _run(self, index: int, policy: Policy, budget: int, seed: int) -> tuple[Timed, tuple[int, ...]]:
         prompt, decoding = self._prompts[index], self._spec.decoding
         if isinstance(policy, Plain):
-            return timed_generate(self._pair, prompt, budget, decoding, seed, **PLAIN[self._plain]), ()
+            return timed_generate(self._pair, prompt, budget, decoding, seed, **self._plain), ()
         return counted(self._pair, prompt, policy, budget, decoding, seed)
 
     def _report(self, purpose: Purpose, index: int, policy: Policy, budget: int, timed: Timed, drafted: tuple[int, ...], share: float) -> None:
@@ -83,6 +82,16 @@ class Calls:
                 budget=budget,
             )
         )
+
+
+def plain_arguments(kind: PlainKind, prompts: Sequence[torch.Tensor], max_new_tokens: int) -> dict[str, Any]:
+    """For `generate`, in plain decoding of a run with these prompts (1, P).
+
+    The static cache is as long as the longest text from the first call on: for a longer one the library would compile anew, amid a timed call.
+    """
+    if kind == "dynamic cache":
+        return {}
+    return {"cache_implementation": "static", "max_cache_len": max(prompt.shape[1] for prompt in prompts) + max_new_tokens}
 
 
 def counted(pair: Pair, prompt: torch.Tensor, policy: Policy, budget: int, decoding: Decoding, seed: int) -> tuple[Timed, tuple[int, ...]]:

@@ -24,7 +24,7 @@ from transformers.generation.streamers import BaseStreamer
 
 from core.decoding import Decoding
 from core.errors import InvalidInput, ModelError
-from core.policies import Drafting, Plain, Policy, to_transformers
+from core.policies import Drafting, EarlyExit, MeasuredOnly, Plain, Policy, drafting_of, to_transformers
 from core.worker.models import Pair
 from core.worker.processors import Keeper, arguments, check_numbers, name_of, own_temperature
 
@@ -70,7 +70,7 @@ class RoundClock(BaseStreamer):
 def run_policy(
     pair: Pair,
     prompt: torch.Tensor,
-    policy: Policy,
+    policy: Policy | MeasuredOnly,
     max_new_tokens: int,
     decoding: Decoding = GREEDY,
     seed: int = 0,
@@ -79,12 +79,12 @@ def run_policy(
     clock: RoundClock | None = None,
     **more: Any,
 ) -> Timed:
-    """Generate with `policy` after `prompt` (1, P); the draft's settings are as before afterwards.
+    """Generate with `policy` after `prompt` (1, P); the draft's settings, and a target's that drafts for itself, are as before afterwards.
 
     seed: of this call, so that a run repeats; unused when greedy. keep: plain decoding only; keep p of what is written, and
     look at every score, which takes time: leave it out where time is measured. clock: hears every round. more: for `generate`
-    itself. A draft with another vocabulary: greedy decoding only (`core.worker.translated`). InvalidInput for the oracle,
-    or when keeping with a draft; ModelError when a model's scores are not numbers.
+    itself, as the head of a DFlash lane (`assistant_model`). A draft with another vocabulary is edited when sampling
+    (`core.worker.fresh`). InvalidInput for the oracle, or when keeping with a draft; ModelError when a model's scores are not numbers.
     """
     if keep and not isinstance(policy, Plain):
         raise InvalidInput("The probabilities of an answer are kept in plain decoding only; write it without a draft.")
@@ -93,7 +93,26 @@ def run_policy(
             more |= {"tokenizer": pair.tokenizer, "assistant_tokenizer": pair.draft_tokenizer}
         with draft_settings(pair.draft, policy), own_temperature(pair.draft, decoding):
             return timed_generate(pair, prompt, max_new_tokens, decoding, seed, clock=clock, assistant_model=pair.draft, **more)
+    if isinstance(policy, EarlyExit):
+        with exiting(pair.target), draft_settings(pair.target, drafting_of(policy)), own_temperature(pair.target, decoding):
+            return timed_generate(pair, prompt, max_new_tokens, decoding, seed, clock=clock, assistant_early_exit=policy.layers, **more)
     return timed_generate(pair, prompt, max_new_tokens, decoding, seed, keep=keep, clock=clock, **to_transformers(policy), **more)
+
+
+@contextmanager
+def exiting(target: PreTrainedModel, layers: int | None = None) -> Iterator[None]:
+    """Passes inside stop after so many layers, as the library does it; None: as many as before. Afterwards all layers run again.
+
+    The library puts them back after a draft's passes, but not when one is interrupted: the next call would run a shorter model.
+    """
+    config = getattr(target, target.base_model_prefix).config
+    before = config.num_hidden_layers
+    try:
+        if layers is not None:
+            config.num_hidden_layers = layers
+        yield
+    finally:
+        config.num_hidden_layers = before
 
 
 @contextmanager
@@ -126,13 +145,13 @@ def timed_generate(
     how |= kept_arguments(pair, decoding, keeper) if keeper else arguments(pair.target, decoding)
     if decoding.sample:
         torch.manual_seed(seed)
-    synchronise(pair.device)
+    synchronise(*pair.devices)
     clock.began = began = time.perf_counter()
     with _named_failure(pair, prompt):
         output = pair.target.generate(  # pyright: ignore[reportCallIssue]  # the library's classes do not fit its own protocol
             input_ids=prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=max_new_tokens, streamer=clock, **how
         )
-    synchronise(pair.device)
+    synchronise(*pair.devices)
     total_s = time.perf_counter() - began
     tokens = output[0, prompt.shape[1] :].to("cpu", torch.int32).numpy()
     first_s = total_s if clock.first_at is None else clock.first_at - began
@@ -165,7 +184,8 @@ def _named_failure(pair: Pair, prompt: torch.Tensor) -> Iterator[None]:
 def check_pair(pair: Pair, prompt: torch.Tensor) -> None:
     """Raise ModelError when the target or the draft gives scores for `prompt` (1, P) that are not numbers."""
     for model, role in ((pair.target, "target"), (pair.draft, "draft")):
-        logits = model(input_ids=prompt, attention_mask=torch.ones_like(prompt)).logits
+        own = prompt.to(model.device)
+        logits = model(input_ids=own, attention_mask=torch.ones_like(own)).logits
         check_numbers(logits[0].float().softmax(-1)[:, 0], model, role)
 
 
@@ -178,9 +198,10 @@ def first_difference(tokens: NDArray[np.int32], expected: NDArray[np.int32]) -> 
     return None if len(tokens) == len(expected) else shared
 
 
-def synchronise(device: torch.device) -> None:
-    """Wait for what was started on an accelerator; nothing to do on a CPU."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
+def synchronise(*devices: torch.device) -> None:
+    """Wait for what was started on these accelerators; nothing to do on a CPU."""
+    for device in devices:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        elif device.type == "mps":
+            torch.mps.synchronize()

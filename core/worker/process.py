@@ -104,16 +104,15 @@ class Process:
 
     def _summarise(self, store: Store, run_id: str) -> None:
         """Keep the answer beside the run, for lists of runs. A run without one is whole all the same, and is answered when it is opened."""
-        from core.analysis import Analysis, analyse, summary  # with pandas and Plotly, which a worker that starts need not wait for
+        from core.in_short import in_short  # with pandas and Plotly, which a worker that starts need not wait for
 
         try:
-            run = store.get(run_id, traces=True)
-            found = analyse(run) if run.spec.extent == "full" else None
+            found = in_short(store.get(run_id, traces=True))
         except Exception:
             log.exception("run %s could not be summarised", run_id)
         else:
-            if isinstance(found, Analysis):
-                store.summarise(run_id, summary(found))
+            if found is not None:
+                store.summarise(run_id, found)
 
     @contextlib.contextmanager
     def _device_to_itself(self) -> Generator[None]:

@@ -3,7 +3,8 @@
 Greedy decoding goes through text and writes what the target writes, whatever is proposed. Under sampling the library cuts the draft's
 output layer down to shared tokens, in the order in which the tokenizer's map happens to list them, but reads its scores in the order of
 their ids (`AssistantToTargetTranslator`): it divides by the probabilities of other tokens, and the text is not drawn from
-the target's distribution. So sampling is refused. Source: Transformers 5.24, `candidate_generator.py`. Units: tokens.
+the target's distribution. So sampling is refused side by side; in several ways it is measured, and never recommended.
+Source: Transformers 5.24, `candidate_generator.py`. Units: tokens.
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,8 @@ import torch
 from core.errors import InvalidInput, ModelError
 from core.policies import Drafting
 from core.runs import Lane, RunSpec
-from core.worker.batch import out_of_memory
 from core.worker.models import Pair
+from core.worker.room import out_of_memory
 
 
 def check(pair: Pair, prompt: torch.Tensor, lane: Lane, spec: RunSpec) -> None:
@@ -23,14 +24,13 @@ def check(pair: Pair, prompt: torch.Tensor, lane: Lane, spec: RunSpec) -> None:
     if pair.draft_tokenizer is None or not isinstance(lane.policy, Drafting):
         return
     draft = f"The draft {(lane.draft or spec.draft).name} has other tokens than the target"
-    if spec.decoding.sample:
+    if spec.decoding.sample and spec.extent != "ways":
         raise InvalidInput(
             f"{draft}, and Transformers 5.24 confuses the draft's probabilities then when it samples. Decode greedily, or choose another draft."
         )
     if lane.ensemble_weight is not None:
         raise InvalidInput(f"{draft}, so Transformers would ignore the ensemble weight. Leave it out, or choose another draft.")
-    text = str(pair.tokenizer.decode(prompt[0].tolist(), skip_special_tokens=True))
-    tokens, most = len(pair.draft_tokenizer(text)["input_ids"]), _context(pair)
+    tokens, most = len(draft_ids(pair, prompt)), _context(pair)
     if not tokens:
         raise InvalidInput(f"{draft}, and for it the prompt is empty. Write something.")
     if most is not None and tokens + spec.max_new_tokens > most:
@@ -38,6 +38,14 @@ def check(pair: Pair, prompt: torch.Tensor, lane: Lane, spec: RunSpec) -> None:
             f"{draft}: the prompt has {tokens:,} of its tokens, with {spec.max_new_tokens:,} new ones more than the {most:,} it can hold. "
             "Shorten it, or ask for fewer new tokens."
         )
+
+
+def draft_ids(pair: Pair, prompt: torch.Tensor) -> list[int]:
+    """The `prompt` (1, P) in the draft's own tokens, as it reads it."""
+    if pair.draft_tokenizer is None:
+        return prompt[0].tolist()
+    text = str(pair.tokenizer.decode(prompt[0].tolist(), skip_special_tokens=True))
+    return list(pair.draft_tokenizer(text)["input_ids"])
 
 
 def _context(pair: Pair) -> int | None:
@@ -49,7 +57,7 @@ def translated(pair: Pair) -> Iterator[None]:
     """Turn a failure of the library's translation between two vocabularies into a ModelError with a sentence."""
     try:
         yield
-    except (ValueError, IndexError, TypeError, RuntimeError) as error:
+    except (ValueError, IndexError, TypeError, AttributeError, RuntimeError) as error:
         if pair.draft_tokenizer is None or (isinstance(error, RuntimeError) and out_of_memory(error)):
             raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
