@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Never, cast
 
-from core import ways
+from core import shapes_ask, ways
 from core.analysis import Analysis, Unfinished, analyse
 from core.errors import InvalidInput
 from core.measured import AnyPolicy, Difference, Environment, Generation, PassTimes, WayCall
@@ -129,6 +129,8 @@ def _check_spec(run: Run) -> None:
     for name, text in (("target", spec.target.name), ("draft", spec.draft.name), ("device", spec.device)):
         if not 0 < len(text) <= LONGEST_NAME:
             refuse(f"run.spec.{name}", f"has a name of {len(text):,} characters")
+    if spec.extent == "shapes":
+        shapes_ask.check(spec)
     if len(spec.stop) > MOST_STOPS:
         refuse("run.spec.stop", f"are {len(spec.stop):,}; at most {MOST_STOPS} can be used")
     if spec.group and not (spec.group.isalnum() and len(spec.group) <= 32):
@@ -165,6 +167,13 @@ def _check_time(seconds: float, where: str) -> None:
 def _check_passes(passes: PassTimes, where: str) -> None:
     if not 0 <= passes.cache_tokens <= LARGEST:
         refuse(f"{where}.cache_tokens", f"is {passes.cache_tokens}")
+    if not 1 <= passes.batch <= WIDEST_PASS:
+        refuse(f"{where}.batch", f"is {passes.batch}")
+    for name, prefill_s in (("target_prefill_s", passes.target_prefill_s), ("draft_prefill_s", passes.draft_prefill_s)):
+        if prefill_s is not None:
+            _check_time(prefill_s, f"{where}.{name}")
+    if passes.problem and not (passes.target or passes.draft):
+        return
     if 1 not in passes.target or not {1, 2} <= set(passes.draft):
         refuse(where, "lacks the passes over one token, or the draft's over two")
     if not set(passes.target) <= set(passes.target_one_s) | {1} or not set(passes.draft) <= set(passes.target_one_beside_draft_s):

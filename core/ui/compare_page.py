@@ -162,7 +162,7 @@ def _lacks(entry: Entry) -> str:
     if run.spec.extent == "ways":
         return "A run in several ways: nothing is replayed, so it has no curve. Open it for its speedups."
     if run.spec.extent == "shapes":
-        return "Timings of shapes: no answers were written, so it has no curve."
+        return "A run that timed single passes: no answers were written, so it has no curve. Open it for its costs."
     if run.status != "done":
         return f"{_ended(run)}, so there is no speedup. {run.error}{alpha}".strip()
     missing = entry.seen.missing if isinstance(entry.seen, Unfinished) else ""

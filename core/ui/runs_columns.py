@@ -24,7 +24,7 @@ KINDS: dict[Kind, str] = {
     "measured": "measured",
     "ways": "several ways",
     "side_by_side": "side by side",
-    "shapes": "timings of shapes",
+    "shapes": "passes timed",
     "imported": "imported",
 }
 SOURCES: dict[Source, str] = {

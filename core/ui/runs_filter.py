@@ -26,7 +26,7 @@ KIND_WORDS: dict[Kind, str] = {
     "measured": "Measured",
     "ways": "Several ways",
     "side_by_side": "Side by side",
-    "shapes": "Timings of shapes",
+    "shapes": "Passes timed",
     "imported": "Imported",
 }
 PAGE = "at"
