@@ -10,7 +10,7 @@ from typing import Never, cast
 from core import shapes_ask, ways
 from core.analysis import Analysis, Unfinished, analyse
 from core.errors import InvalidInput
-from core.measured import AnyPolicy, Difference, Environment, Generation, PassTimes, WayCall
+from core.measured import AnyPolicy, Difference, Environment, Generation, PassTimes, Sample, WayCall
 from core.notes import MOST_NOTE_CHARACTERS, MOST_TAG_CHARACTERS, MOST_TAGS
 from core.policies import Drafting, EarlyExit, PromptLookup
 from core.prompts import MOST_PROMPTS
@@ -165,29 +165,29 @@ def _check_time(seconds: float, where: str) -> None:
 
 
 def _check_passes(passes: PassTimes, where: str) -> None:
-    if not 0 <= passes.cache_tokens <= LARGEST:
-        refuse(f"{where}.cache_tokens", f"is {passes.cache_tokens}")
-    if not 1 <= passes.batch <= WIDEST_PASS:
-        refuse(f"{where}.batch", f"is {passes.batch}")
-    for name, prefill_s in (("target_prefill_s", passes.target_prefill_s), ("draft_prefill_s", passes.draft_prefill_s)):
-        if prefill_s is not None:
-            _check_time(prefill_s, f"{where}.{name}")
+    if not (0 <= passes.cache_tokens <= LARGEST and 1 <= passes.batch <= WIDEST_PASS):
+        refuse(where, f"is of batch {passes.batch:,} after {passes.cache_tokens:,} tokens")
     if passes.problem and not (passes.target or passes.draft):
         return
     if 1 not in passes.target or not {1, 2} <= set(passes.draft):
         refuse(where, "lacks the passes over one token, or the draft's over two")
     if not set(passes.target) <= set(passes.target_one_s) | {1} or not set(passes.draft) <= set(passes.target_one_beside_draft_s):
         refuse(where, "lacks the one-token passes beside a width")
-    for name, samples in (("target", passes.target), ("draft", passes.draft)):
-        for width, sample in samples.items():
-            if not 1 <= width <= WIDEST_PASS:
-                refuse(f"{where}.{name}", f"has a width of {width} tokens")
-            _check_time(sample.median_s, f"{where}.{name}.{width}.median_s")
-            if sample.n < 1 or not 0 <= sample.iqr_s <= LONGEST_S:
-                refuse(f"{where}.{name}.{width}", "has no timing")
-    for name, times in (("target_one_s", passes.target_one_s), ("target_one_beside_draft_s", passes.target_one_beside_draft_s)):
-        for width, seconds in times.items():
-            _check_time(seconds, f"{where}.{name}.{width}")
+    _check_samples(passes.target, f"{where}.target")
+    _check_samples(passes.draft, f"{where}.draft")
+    beside = [*passes.target_one_s.values(), *passes.target_one_beside_draft_s.values()]
+    for seconds in (*beside, passes.target_prefill_s, passes.draft_prefill_s):
+        if seconds is not None:
+            _check_time(seconds, where)
+
+
+def _check_samples(samples: dict[int, Sample], where: str) -> None:
+    for width, sample in samples.items():
+        if not 1 <= width <= WIDEST_PASS:
+            refuse(where, f"has a width of {width} tokens")
+        _check_time(sample.median_s, f"{where}.{width}.median_s")
+        if sample.n < 1 or not 0 <= sample.iqr_s <= LONGEST_S:
+            refuse(f"{where}.{width}", "has no timing")
 
 
 def _check_generation(g: Generation, run: Run, where: str) -> None:
