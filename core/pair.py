@@ -5,16 +5,16 @@ not a way to read other files. Headers are read, weights are not. What it does n
 together (the worker compares their vocabularies), whether the weights are good, and whether a Hub id exists.
 """
 
-import json
 from pathlib import Path
-from typing import Any
 
 from core import demo
-from core.address import address, inside, is_hub_id, resolve
+from core.address import address, is_hub_id, resolve
 from core.errors import InvalidInput, ModelError
 from core.headers import read_header
+from core.model_folder import check_enclosed, check_harmless, check_regular, read_config
 from core.runs import ModelRef
 from core.settings import Settings
+from core.usable import judge_weights
 
 GGUF_MAGIC = b"GGUF"
 MOST_GGUF_FILES = 1_000
@@ -32,8 +32,11 @@ def available(settings: Settings) -> list[ModelRef]:
     ]
 
 
-def check(ref: ModelRef, settings: Settings) -> None:
-    """Raise InvalidInput when `ref` is not one of the models on offer, ModelError when its files are missing or damaged."""
+def check(ref: ModelRef, settings: Settings, *, weights: bool = True) -> None:
+    """Raise InvalidInput when `ref` is not one of the models on offer, ModelError when its files are missing or damaged.
+
+    weights: without them a folder with a config.json is enough.
+    """
     if ref.source == "hub":
         _check_hub(ref, settings)
     elif not _offered(ref, settings):
@@ -41,7 +44,7 @@ def check(ref: ModelRef, settings: Settings) -> None:
     elif ref.source == "gguf":
         _check_gguf(Path(ref.path))
     else:
-        _check_folder(ref, settings)
+        _check_folder(ref, settings, weights)
 
 
 def _folders(root: Path) -> list[Path]:
@@ -83,6 +86,7 @@ def _check_hub(ref: ModelRef, settings: Settings) -> None:
 
 
 def _check_gguf(file: Path) -> None:
+    check_regular(file)
     try:
         with file.open("rb") as opened:
             magic = opened.read(4)
@@ -92,27 +96,20 @@ def _check_gguf(file: Path) -> None:
         raise ModelError(f"{file} is not a GGUF file: it does not begin with the letters GGUF. Download it again.")
 
 
-def _check_folder(ref: ModelRef, settings: Settings) -> None:
+def _check_folder(ref: ModelRef, settings: Settings, weights: bool) -> None:
     folder = Path(ref.path)
     if not folder.is_dir():
         raise ModelError(f"The model folder {folder} does not exist. Choose another model or put it back.")
-    _check_config(folder / "config.json")
-    weights = sorted(folder.glob("*.safetensors"))
+    if ref.source == "folder":
+        check_enclosed(folder, settings)
+    read_config(folder / "config.json")
+    check_harmless(folder)
     if not weights:
-        raise ModelError(f"The model folder {folder} has no .safetensors file. Download the weights in that format.")
-    for file in [folder / "config.json", *weights]:
-        if ref.source == "folder" and not inside(file, settings):
-            raise ModelError(f"{file} is a link that leads out of the configured roots. Add the folder it leads to to DRAFTGAUGE_MODEL_ROOTS.")
-    for file in weights:
-        read_header(file)
-
-
-def _check_config(file: Path) -> None:
-    try:
-        config: Any = json.loads(file.read_bytes())
-    except FileNotFoundError as error:
-        raise ModelError(f"The model folder {file.parent} has no config.json. Download the model again.") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{file} cannot be read ({error}). Download the model again.") from error
-    if not isinstance(config, dict):
-        raise ModelError(f"{file} does not hold a JSON object. Download the model again.")
+        return
+    files = [file.name for file in folder.iterdir()]
+    refusal = judge_weights(f"The model folder {folder}", files)
+    if refusal:
+        raise ModelError(refusal)
+    for name in sorted(files):
+        if name.endswith(".safetensors"):
+            read_header(folder / name)

@@ -3,7 +3,6 @@
 Units: bytes; `read_s` in seconds since 1970. Not covered: GGUF files (`core.plan.describe_gguf`).
 """
 
-import json
 import re
 import time
 from collections.abc import Collection
@@ -14,6 +13,7 @@ from core.address import inside
 from core.errors import ModelError
 from core.headers import Tensor, read_header
 from core.hub_client import TooLarge
+from core.model_folder import LARGEST_CONFIG_BYTES, check_enclosed, shard_names
 from core.model_info import ModelInfo
 from core.plan.tokenizer_files import read_json
 from core.plan.vocabulary import keep, read_vocabulary
@@ -22,7 +22,6 @@ from core.settings import Settings
 from core.usable import INDEX, SINGLE, judge_config, judge_files, judge_weights
 from core.weights import weigh
 
-LARGEST_CONFIG_BYTES = 1_000_000
 LONGEST_CARD_HEAD_BYTES = 20_000
 MOST_ROWS = 10_000_000
 """Of an embedding; the largest that is known has 262,208."""
@@ -55,6 +54,8 @@ class FolderFiles:
         """The folder of `ref`, else one in a cache of the Hub, which may lack weights."""
         self._folder = folder or Path(ref.path)
         self._settings, self._rooted = settings, folder is None and ref.source == "folder"
+        if self._rooted:
+            check_enclosed(self._folder, settings)
         try:
             self.names: Collection[str] = {
                 str(file.relative_to(self._folder)) for file in [*self._folder.glob("*"), *self._folder.glob("1_Pooling/*")]
@@ -91,18 +92,6 @@ class FolderFiles:
             return [SINGLE]
         index = self.get(INDEX)
         return shard_names(index) if index else []
-
-
-def shard_names(index: Path) -> list[str]:
-    """The files that an index of sharded weights names, all beside it. Raises ModelError when it is damaged."""
-    try:
-        names = sorted({str(name) for name in json.loads(index.read_bytes())["weight_map"].values()})
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"{index} is damaged. Download the model again.") from error
-    wrong = [name for name in names if Path(name).name != name or not name.endswith(".safetensors")]
-    if wrong or not names:
-        raise ModelError(f"{index} names {wrong[0][:80]!r}, which is no weights file beside it." if wrong else f"{index} names no file.")
-    return names
 
 
 def read_model(ref: ModelRef, files: Files, settings: Settings, pipeline: str = "") -> ModelInfo:

@@ -5,8 +5,8 @@ dies meanwhile leaves no orphan.
 """
 
 import argparse
-import logging
 
+from core import log
 from core.settings import Settings
 from core.worker.process import Process
 
@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--measure", required=True, help="module:function that measures a run")
     parser.add_argument("--devices", required=True, help="module:function that lists the devices")
     given = parser.parse_args()
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log.set_up()
     Process(Settings.model_validate_json(given.settings), given.device).serve(given.measure, given.devices)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from huggingface_hub import constants
 from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
 
-from core.errors import ModelError
+from core.errors import DraftgaugeError, ModelError
 from core.runs import ModelRef
 
 log = logging.getLogger("draftgauge.download")
@@ -21,7 +21,7 @@ def sentences(ref: ModelRef) -> Generator[None]:
     """Turn whatever the library raises about `ref` into a ModelError; its network errors share no base with the others."""
     try:
         yield
-    except ModelError:
+    except DraftgaugeError:
         raise
     except Exception as error:
         log.exception("%s could not be downloaded", ref.path)
