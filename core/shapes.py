@@ -29,8 +29,9 @@ CHECKED = 5
 """Tokens of the pass whose price stands for checking: four drafted, and the target's own."""
 CHEAP_GAIN = 2.0
 DEAR = CHECKED / CHEAP_GAIN
+WIDTHS = (1, 2, 3, 4, CHECKED, 6, 7, 9, 13, 21)
 FEW_WIDTHS = (1, 2, CHECKED, 9)
-"""Widths that are timed at every batch but the smallest, whose whole curve is."""
+"""Widths that are timed at the smallest batch, and at every other."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,16 @@ memory, are left out by the worker with a sentence each. Not covered: the models
 from collections.abc import Sequence
 
 from core.errors import InvalidInput
+from core.estimate_time import BATCH, BATCH_STEP, LEAST_ROUNDS, LOAD_BYTES_S, LOAD_S, PASSES_S, PREFILL_TOKENS, Speed
 from core.measured import Dtype
 from core.runs import ModelRef, Run, RunSpec
+from core.shapes import FEW_WIDTHS, WIDTHS
 
 LENGTHS = {"cpu": (128, 512), "other": (512, 4096)}
 LONG_LENGTHS = {"cpu": (128, 512, 2048), "other": (512, 4096, 16_384)}
 """A CPU reads a few dozen tokens a second of a large model, so its lengths are shorter."""
 BATCHES = (1, 2, 4, 8, 16)
+MOST_ROUNDS = 16
 MOST_BATCH, MOST_CACHED, MOST_COMBINATIONS = 256, 1_000_000, 40
 
 
@@ -53,6 +56,27 @@ def check(spec: RunSpec) -> None:
     if spec.random_weights and (spec.placement.quantization or spec.placement.spread):
         what = "quantised" if spec.placement.quantization else "spread over several devices"
         raise InvalidInput(f"Models that are built from their configurations cannot be {what} here. Time them on one device, in 16 or 32 bits.")
+
+
+def seconds(spec: RunSpec, speed: Speed) -> float:
+    """About how long such a run takes: loading or building, both models' reading of each length, and rounds over the widths of each combination.
+
+    A pass over m tokens of all texts together is taken to grow evenly with m, as fast as a batch of 16 does. A guess within a factor of two.
+    """
+    kind = spec.device.partition(":")[0]
+    slope = (BATCH_STEP.get(kind, BATCH_STEP["cpu"]) - 1) / (BATCH - 1)
+    both_s = speed.target_s + speed.draft_s
+    total_s = LOAD_S + speed.load_bytes / LOAD_BYTES_S
+    total_s += 2 * sum(spec.cache_lengths) / PREFILL_TOKENS.get(kind, PREFILL_TOKENS["cpu"]) * both_s
+    for batch in spec.batches:
+        widths = WIDTHS if batch == min(spec.batches) else FEW_WIDTHS
+        steps = sum(2 + slope * (batch * (width + 1) - 2) for width in widths)
+        one = 1 + slope * (batch - 1)
+        round_s = (steps + 2 * one) * speed.target_s + (2 * one + 1 + slope * (2 * batch - 1)) * speed.draft_s
+        total_s += len(spec.cache_lengths) * (
+            LEAST_ROUNDS * round_s if LEAST_ROUNDS * round_s > PASSES_S else min(MOST_ROUNDS * round_s, PASSES_S + round_s)
+        )
+    return total_s
 
 
 def default_dtype(device: str) -> Dtype:

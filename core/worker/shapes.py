@@ -11,18 +11,18 @@ different length, and the processors of sampled decoding.
 import torch
 from transformers import LogitsProcessorList
 
-from core.errors import DeviceError, InvalidInput
+from core.errors import DeviceError, InvalidInput, ModelError
 from core.measured import PassTimes
 from core.numbers import file_size
 from core.runs import RunSpec
-from core.shapes import FEW_WIDTHS
+from core.shapes import FEW_WIDTHS, WIDTHS
 from core.sink import Sink
 from core.worker import architectures
 from core.worker.environment import device_named, environment
 from core.worker.memory import peaks
 from core.worker.models import Garage, Pair
 from core.worker.room import out_of_memory, release_memory
-from core.worker.timing import TARGET_WIDTHS, WIDEST, Quiet, Stepper, prefill_seconds, steps_times
+from core.worker.timing import WIDEST, Quiet, Stepper, prefill_seconds, steps_times
 
 USABLE = 0.9
 """Of the memory that is free."""
@@ -35,6 +35,8 @@ def shapes(spec: RunSpec, sink: Sink, garage: Garage) -> None:
         pair, unlike = architectures.build(spec, sink.stage)
     else:
         pair, unlike = garage.get(spec, sink.stage), ()
+    if pair.feeding.encodes:
+        raise ModelError(f"{spec.target.name} is an encoder-decoder, and batches of prompts for encoders are not timed here. Measure the pair instead.")
     if pair.context is not None and min(spec.cache_lengths) + WIDEST > pair.context:
         raise InvalidInput(
             f"This pair can hold {pair.context:,} tokens, too few for {min(spec.cache_lengths):,} in the cache and {WIDEST} more. Ask for less."
@@ -105,7 +107,7 @@ class _Timing:
             prefills = {f"{role}_prefill_s": prefill_seconds(one.model, text, self._quiet) for role, one in (("target", target), ("draft", draft))}
         for one in (target, draft):
             one.widen(batch)
-        return steps_times(target, draft, self._quiet, TARGET_WIDTHS if first else FEW_WIDTHS).model_copy(update=prefills)
+        return steps_times(target, draft, self._quiet, WIDTHS if first else FEW_WIDTHS).model_copy(update=prefills)
 
     def _at(self, length: int) -> tuple[Stepper, Stepper]:
         """Both models with so many tokens in their caches; those of the length before are let go first."""
