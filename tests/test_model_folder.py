@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
 from core import demo, model_folder, pair
 from core.errors import ModelError
@@ -136,7 +135,7 @@ def test_pickled_weights_are_never_read(settings: Settings, whole: Path, tmp_pat
     with pytest.raises(ModelError, match="could not be loaded"):
         Garage().get(spec(whole))
     assert not sprung.exists()
-    torch.load(whole / name, weights_only=False)  # what was not done above
+    pickle.loads((whole / name).read_bytes())  # what was not done above
     assert sprung.exists()
 
 

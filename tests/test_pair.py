@@ -77,7 +77,7 @@ def without(file: str) -> Callable[[Path], object]:
         (without("config.json"), "has no config.json"),
         (cut("config.json", 12), "config.json cannot be read"),
         (holds("config.json", b"[]"), "JSON object"),
-        (without("model.safetensors"), "no .safetensors"),
+        (without("model.safetensors"), "has no weights"),
         (cut("model.safetensors", 0), "cut off"),
         (cut("model.safetensors", 20), "cut off"),
         (cut("model.safetensors", -1), "bytes where"),
