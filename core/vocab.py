@@ -11,7 +11,7 @@ tokenizing " a"; here it is read off the map, which may tell a handful of tokens
 engine takes which verdict (`core.engines`), and how tokenizers are read (`core.plan.vocabulary`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -149,6 +149,7 @@ def compare(target: Vocabulary, draft: Vocabulary) -> VocabVerdict:
     unlike = sorted(different | (ours.keys() ^ theirs.keys()))
     tail_from = unlike[0] if unlike and unlike[0] > max(common - different, default=-1) else None
     same_size = target.size == draft.size
+    shared = target.tokens.keys() & draft.tokens.keys()
     return VocabVerdict(
         kind=_kind(max(len(ours), len(theirs)), len(common), len(different), len(unlike), tail=tail_from is not None, same_size=same_size),
         target_size=target.size,
@@ -162,9 +163,9 @@ def compare(target: Vocabulary, draft: Vocabulary) -> VocabVerdict:
         tail_from=tail_from,
         differences=tuple(_difference(id_, ours, theirs) for id_ in unlike[:SAMPLES]),
         example=_example(draft.tokens, ours, theirs, unlike),
-        shared_tokens=len(target.tokens.keys() & draft.tokens.keys()),
-        translatable_tokens=_translatable(target.tokens, draft.tokens),
-        intersection_tokens=_intersection(target, draft),
+        shared_tokens=len(shared),
+        translatable_tokens=_translatable(target.tokens, draft.tokens, shared),
+        intersection_tokens=_intersection(target, draft, shared),
         beyond_target=_beyond(ours, target.size),
         beyond_draft=_beyond(theirs, draft.size),
         special=_special(target.special, draft.special),
@@ -223,27 +224,31 @@ def _beyond(names: Names, size: int) -> int:
     return sum(id_ >= size for id_ in names) if max(names, default=-1) >= size else 0
 
 
-def _translatable(target: Mapping[str, int], draft: Mapping[str, int]) -> int:
+def _translatable(target: Mapping[str, int], draft: Mapping[str, int], shared: Set[str]) -> int:
     mine, other = _space_mark(target), _space_mark(draft)
     if mine == other:
-        return len(target.keys() & draft.keys())
+        return len(shared)
     return len(target.keys() & {mine + token[1:] if token.startswith(other) else token for token in draft})
 
 
-def _intersection(target: Vocabulary, draft: Vocabulary) -> int:
+def _intersection(target: Vocabulary, draft: Vocabulary, shared: Set[str]) -> int:
     """Ids of the draft that stand for a string of the target's, both within their embeddings."""
-    ours, theirs = _spaced(target.tokens), _spaced(draft.tokens)
-    shared = ours.keys() & theirs.keys()
+    ours, theirs = target.tokens, draft.tokens
+    if _space_mark(ours) != _space_mark(theirs) or _has_spaces(ours) or _has_spaces(theirs):
+        ours, theirs = _spaced(ours), _spaced(theirs)
+        shared = ours.keys() & theirs.keys()
     return len({theirs[text] for text in shared if ours[text] < target.size and theirs[text] < draft.size})
+
+
+def _has_spaces(tokens: Mapping[str, int]) -> bool:
+    """Whether a token begins with a space as it is, as some added ones do."""
+    return any(token[:1] == " " for token in tokens)
 
 
 def _spaced(tokens: Mapping[str, int]) -> dict[str, int]:
     """Each token with its space mark as a space; of two that become one the first counts."""
     mark = _space_mark(tokens)
-    found: dict[str, int] = {}
-    for token, id_ in tokens.items():
-        found.setdefault(f" {token[1:]}" if token.startswith(mark) else token, id_)
-    return found
+    return {" " + token[1:] if token[:1] == mark else token: id_ for token, id_ in reversed(list(tokens.items()))}
 
 
 def _space_mark(tokens: Mapping[str, int]) -> str:
