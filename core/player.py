@@ -85,11 +85,17 @@ def escaped(content: object) -> str:
 
 def _policy(style: str) -> str:
     """Nothing from anywhere, but this style and these scripts."""
-    scripts = f"'{_hash(SCRIPT)}' '{STREAMLIT_SIZES}'"
-    return f"default-src 'none'; script-src {scripts}; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
+    scripts = " ".join(f"'{name}'" for name in script_hashes())
+    return f"default-src 'none'; script-src {scripts}; style-src '{hash_of(style)}'; base-uri 'none'; form-action 'none'"
 
 
-def _hash(text: str) -> str:
+def script_hashes() -> tuple[str, str]:
+    """Of the two scripts that run in an embedded replay; whatever policy the page around it has must name them too."""
+    return hash_of(SCRIPT), STREAMLIT_SIZES
+
+
+def hash_of(text: str) -> str:
+    """As a content policy names an inline script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -14,15 +14,19 @@ from core import demo
 from core.address import address
 from core.measured import DeviceInfo, Dtype
 from core.model_info import ModelInfo
+from core.placement import words as placed
 from core.planner import Answer, Failed, Ready, Waiting
-from core.runs import ModelRef, Prompt, RunSpec
+from core.runs import ModelRef, Placement, Prompt, RunSpec
 from core.typed import Typed
 from core.ui import desk, look, numbers
+from core.ui.placement_box import placement_box
 
 GREEDY, SAMPLING = "Greedy", "Sampling"
 LOOK_AGAIN_S = 1.0
 KEPT: dict[str, Any] = {"persist_state": "session", "bind": "query-params"}
 USUAL = Typed()
+LONGEST_STOPS = 20_000
+"""Characters of the box that are taken from a browser at all."""
 
 STOP_HELP = (
     "One per line; \\n stands for a line break. The library cannot stop there with a draft: real runs write on, and only the recorded answers, "
@@ -42,6 +46,7 @@ class Settings:
     device: str
     dtype: Dtype
     chat_template: bool
+    placement: Placement
     ready: bool
 
     def spec(self, target: ModelRef, draft: ModelRef, prompts: tuple[Prompt, ...], group: str = "") -> RunSpec:
@@ -60,6 +65,7 @@ class Settings:
             stop=typed.stops,
             group=group,
             confirm_s=typed.confirm_s,
+            placement=self.placement,
         )
 
 
@@ -73,18 +79,21 @@ def settings_box(target: ModelRef | None, devices: Sequence[DeviceInfo], *, meas
     sample = _decoding(model)
     chat_template = _chat_template(target, info)
     tokens, device, dtype = _where(devices)
+    where = placement_box(target, model, device, dtype, devices)
     typed = _typed(sample, tokens, measures)
     for problem in typed.problems:
         st.error(look.plain(problem), icon=":material/error:")
     if not typed.problems:
         _set_apart(typed)
-    return Settings(typed, device, dtype, chat_template, ready=not typed.problems and not isinstance(info, Waiting))
+    ready = where.ready and not typed.problems and not isinstance(info, Waiting)
+    return Settings(typed, device, dtype, chat_template, where.placement, ready)
 
 
 def words(spec: RunSpec) -> str:
-    """How a run decodes, in one line: "greedy, chat template, 2 stop strings"."""
+    """How a run decodes, and what is special about its placement: "greedy, chat template, 2 stop strings, target in 4 bits"."""
     stop = [numbers.counted(len(spec.stop), "stop string")] if spec.stop else []
-    return ", ".join([spec.decoding.words(), *(["chat template"] if spec.chat_template else []), *stop])
+    special = [placed(spec.placement)] if placed(spec.placement) else []
+    return ", ".join([spec.decoding.words(), *(["chat template"] if spec.chat_template else []), *stop, *special])
 
 
 def _decoding(model: ModelInfo | None) -> bool:
@@ -178,7 +187,8 @@ def _typed(sample: bool, tokens: int, measures: bool) -> Typed:
     """The folded settings, and everything typed."""
     with st.expander(f"More: {'stop strings, ' if measures else ''}repetition penalty, seed, draft temperature"):
         if measures:
-            st.text_area("Stop strings", key="stop", height=80, help=STOP_HELP, placeholder="One per line, such as \\n\\n", persist_state="session")
+            how: dict[str, Any] = {"height": 80, "max_chars": LONGEST_STOPS, "placeholder": "One per line, such as \\n\\n"}
+            st.text_area("Stop strings", key="stop", help=STOP_HELP, persist_state="session", **how)
             look.note("The library cannot stop there with a draft: recorded answers are cut there, real runs write on.")
         with st.container(horizontal=True):
             _number(

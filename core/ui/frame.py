@@ -2,7 +2,7 @@
 
 Because `pages/` lies beside `app.py`, a cold link to `/measure` runs that page without the router.
 `frame()` notices, registers the navigation and starts over; warm runs and a page run by itself (as
-in tests) go straight on. The router turns what a page
+in tests) go straight on. Then it lets in who may look (`core.ui.door`). The router turns what a page
 could not handle itself, such as an unusable data folder, into a sentence.
 """
 
@@ -14,6 +14,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.errors import DraftgaugeError, StoreError
 from core.markdown import plain
+from core.settings import Settings
+from core.ui import door
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGO = Path(__file__).with_name("logo.svg")
@@ -48,14 +50,16 @@ def frame() -> None:
         if context and Path(context.main_script_path).name == "app.py":
             state["_routed"] = True
             st.rerun()
-    _say_if_read_only()
+    from core.ui.desk import settings  # here, because the desk draws links to pages and so needs this module
+
+    door.guard(settings())
+    door.sign_out(settings())
+    _say_if_read_only(settings())
 
 
-def _say_if_read_only() -> None:
+def _say_if_read_only(settings: Settings) -> None:
     """One line that explains every disabled button."""
-    from core.ui.desk import read_only  # here, because the desk draws links to pages and so needs this module
-
-    if read_only():
+    if settings.read_only:
         why = "Runs can be looked at, compared and exported here; they are measured, edited and imported in an installation of your own."
         st.markdown(f":orange-badge[:material/visibility: read-only] :small[:gray[{why}]]")
 

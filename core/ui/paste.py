@@ -7,6 +7,7 @@ from core.errors import InvalidInput
 from core.translate import Reading
 from core.ui import look
 
+LONGEST = 200_000
 KNOWN = "vLLM's log line (SpecDecoding metrics), vLLM's /metrics page, or llama.cpp's line with accepted / generated."
 
 
@@ -24,7 +25,7 @@ def read(text: str, gamma: int) -> Reading:
 def alpha_from_elsewhere() -> None:
     """The folded input; alpha goes to the slider on a click, never by itself."""
     with st.expander("Alpha from another tool's output"):
-        text = st.text_area("Output of vLLM or llama.cpp", key="pasted_output", height=100, placeholder=KNOWN)
+        text = st.text_area("Output of vLLM or llama.cpp", key="pasted_output", height=100, max_chars=LONGEST, placeholder=KNOWN)
         gamma = st.number_input("Draft length it was set to", min_value=1, max_value=64, value=5, step=1, key="pasted_gamma", width=240)
         if not text.strip():
             return

@@ -12,6 +12,8 @@ from core.ui import look, numbers, prompt_kept, prompt_table, prompt_upload
 from core.ui.prompt_kept import is_open
 
 TEXT, _READ = "pasted_prompts", "_pasted_reading"
+LONGEST = 8 * prompts.MOST_BYTES
+"""Characters that are taken from a browser at all; between `MOST_BYTES` and this a sentence says that it is too much."""
 FORMAT = (
     'One prompt per line, or longer prompts separated by lines of `---`, or JSON Lines with `"prompt"`, `"text"` or chat `"messages"`, '
     'and an optional `"label"`.'
@@ -58,7 +60,8 @@ def count(found: Sequence[Prompt]) -> str:
 def _pasted_box() -> None:
     if TEXT not in st.session_state:
         st.session_state[TEXT] = prompt_kept.draft().pasted
-    st.text_area("Prompts", height=200, key=TEXT, on_change=_save_text, label_visibility="collapsed", placeholder="Paste real traffic")
+    hint = "Paste real traffic"
+    st.text_area("Prompts", height=200, key=TEXT, max_chars=LONGEST, on_change=_save_text, label_visibility="collapsed", placeholder=hint)
     look.note(FORMAT)
 
 

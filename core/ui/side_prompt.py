@@ -17,6 +17,8 @@ from core.ui import desk, look
 TEXT, TAKEN, SAVED, HISTORY = "side_text", "side_taken", "text", "_side_history"
 _OWN = "_side_own_text"
 HIGH_PX = 150
+LONGEST = 20 * MOST_CHARACTERS
+"""Of what is taken from a browser at all; between the two a sentence says that it is too long."""
 HELP = "Adds the answer to the conversation, for the next turn; without a chat template the text goes on from it."
 
 
@@ -36,7 +38,8 @@ def prompt_box(offered: Sequence[Prompt], *, chat_template: bool) -> Prompt | No
         placeholder="Choose one, or write your own below",
     )
     history = _history(chat_template=chat_template)
-    text = st.text_area("Prompt", key=TEXT, height=HIGH_PX, persist_state="session", on_change=_save, placeholder="What should both answer?")
+    hint = "What should both answer?"
+    text = st.text_area("Prompt", key=TEXT, height=HIGH_PX, max_chars=LONGEST, persist_state="session", on_change=_save, placeholder=hint)
     why = problem(text or "")
     if why:
         (st.error if text else look.note)(look.plain(why))

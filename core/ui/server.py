@@ -1,0 +1,110 @@
+"""What `asgi.py` adds to the app for a server that stays: headers on every answer, a readiness check, a quiet end.
+
+The content policy lets the browser take scripts, styles, fonts and data from this server alone, so that even a text that were drawn as HTML by
+mistake could run nothing and call nobody. Streamlit styles its elements inline, so styles may be inline; its one inline script, and those of
+the replay of a side-by-side run (which a framed document inherits), are named by their hashes. `blob:` is for Streamlit's own components.
+Source for what Streamlit 1.67 loads: its `static/index.html`. Not covered: TLS and its header (HSTS), which belong to the proxy in front.
+"""
+
+import logging
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from anyio import to_thread
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from core import player
+from core.errors import DraftgaugeError
+from core.log import set_up
+from core.ui import desk
+
+log = logging.getLogger("draftgauge.server")
+
+INDEX = Path(st.__file__).with_name("static") / "index.html"
+
+
+def policy(embed_in: Sequence[str] = ()) -> str:
+    """The content policy. embed_in: sites that may show this one in a frame."""
+    inline = re.findall(r"<script>(.*?)</script>", INDEX.read_text(encoding="utf-8"), re.DOTALL)
+    hashes = " ".join(f"'{name}'" for name in (*map(player.hash_of, inline), *player.script_hashes()))
+    return "; ".join(
+        [
+            "default-src 'self'",
+            f"script-src 'self' blob: {hashes}",
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "worker-src 'self' blob:",
+            "object-src 'none'",
+            "base-uri 'self'",
+            "form-action 'self'",
+            f"frame-ancestors {' '.join(embed_in) or chr(39) + 'none' + chr(39)}",
+        ]
+    )
+
+
+class SecurityHeaders:
+    """Adds the headers to every answer; ASGI middleware."""
+
+    def __init__(self, app: ASGIApp, embed_in: Sequence[str] = ()) -> None:
+        self._app = app
+        self._headers = {
+            "Content-Security-Policy": policy(embed_in),
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+            "Cross-Origin-Opener-Policy": "same-origin",
+        }
+        if not embed_in:
+            self._headers["X-Frame-Options"] = "DENY"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass everything on, and name the headers as an answer begins."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self._headers)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+async def ready(_request: Request) -> PlainTextResponse:
+    """200 when runs can be read and written, 503 when not; why not is in the log, because it names folders."""
+    try:
+        await to_thread.run_sync(_look)
+    except DraftgaugeError as error:
+        log.warning("not ready: %s", error)
+        return PlainTextResponse("not ready", 503)
+    return PlainTextResponse("ready")
+
+
+@asynccontextmanager
+async def lifespan(_app: Any) -> AsyncGenerator[None]:
+    """The worker begins to load before the first visitor comes; at the end it is stopped, and the run under way keeps what it measured."""
+    set_up()
+    try:
+        await to_thread.run_sync(_look)
+    except DraftgaugeError as error:  # every page says it too, and tries again
+        log.error("%s", error)
+    yield
+    await to_thread.run_sync(desk.close)
+    log.info("stopped")
+
+
+def said(error: Exception) -> bool:
+    """One line for a page that failed; the browser says so without details."""
+    log.error("a page failed", exc_info=error)
+    return False
+
+
+def _look() -> None:
+    store, _ = desk.desk()
+    store.devices()
