@@ -21,6 +21,7 @@ MOST, LEAST = 6, 2
 LETTERS = "ABCDEF"
 UNKNOWN = "not known"
 NOT_USED = "not used"
+AS_FORMAT = "in the number format"
 
 Topic = Literal["machine", "precision", "versions", "rival", "prompts", "temperature", "decoding", "seed", "target", "kind", "source"]
 
@@ -201,8 +202,14 @@ def _source(run: Run) -> list[Setting]:
         _setting("Columns", None, [lane.model_dump(mode="json") for lane in spec.lanes], "; ".join(lanes)),
         _setting("Order of the columns", None, spec.order, ", ".join(str(lane + 1) for lane in spec.order)),
         _setting("Predicted from run", None, spec.reference),
+        _setting("Passes that were timed", None, (spec.random_weights, spec.batches, spec.cache_lengths), _shapes(spec)),
         _setting("Time for confirmation", None, spec.confirm_s, f"{spec.confirm_s:g} s"),
     ]
+
+
+def _shapes(spec: RunSpec) -> str:
+    batches, lengths = (", ".join(f"{value:,}" for value in values) for values in (spec.batches, spec.cache_lengths))
+    return f"{'random' if spec.random_weights else 'own'} weights, batch {batches}, {lengths} tokens" if spec.batches else NOT_USED
 
 
 def _own_draft(draft: ModelRef | None) -> str:
@@ -271,9 +278,29 @@ def _machine(spec: RunSpec, where: Environment | None) -> list[Setting]:
         _setting("Platform", "machine", where and where.platform),
         _setting("Threads", "machine", where and where.threads),
         _setting("Number format", "precision", _asked_and_found(spec.dtype, where and where.dtype)),
+        *_placement(where),
         _setting("Plain decoding, the rival", "rival", where and where.plain),
         _setting("Calibration of the loop", None, where and (f"that of {where.carried.draft}" if where.carried else "its own")),
     ]
+
+
+def _placement(where: Environment | None) -> list[Setting]:
+    """What a placement came to; runs from before there were any lie on their device, in their number format."""
+    return [
+        _setting("Target's weights", "precision", where and (where.target_quantization or AS_FORMAT)),
+        _setting("Draft's weights", "precision", where and (where.draft_quantization or AS_FORMAT)),
+        _setting("Target's devices", "machine", where and _lies_on(where.target_devices, where.device)),
+        _setting("Draft's devices", "machine", where and _lies_on(where.draft_devices, where.device)),
+    ]
+
+
+def _lies_on(devices: Sequence[str], device: str) -> str:
+    return ", ".join(devices) if [*devices] not in ([], [device]) else "the run's"
+
+
+def _attention(where: Environment) -> str:
+    own, other = where.attention, where.draft_attention or where.attention
+    return own if own == other else f"target {own}, draft {other}"
 
 
 def _asked_and_found(asked: str, found: str | None) -> str:
@@ -285,6 +312,6 @@ def _versions(where: Environment | None) -> list[Setting]:
         _setting("Python", "versions", where and where.python),
         _setting("PyTorch", "versions", where and where.torch),
         _setting("Transformers", "versions", where and where.transformers),
-        _setting("Attention", "versions", where and where.attention),
+        _setting("Attention", "versions", where and _attention(where)),
         _setting("scikit-learn", "versions", where and ("present, adapts the threshold" if where.scikit_learn else "absent")),
     ]

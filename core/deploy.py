@@ -81,6 +81,7 @@ def _transformers(found: Situation) -> EngineSettings:
         stop=spec.stop,
         max_new_tokens=spec.max_new_tokens,
         static_cache=where is not None and where.plain != "dynamic cache",
+        placement=spec.placement,
     )
     plain, known = isinstance(found.policy, Plain), "as measured" if found.confirmed else "as replayed, not run yet"
     does = f"{'Plain decoding' if plain else verdict.instruction(found.policy)}, {known}."

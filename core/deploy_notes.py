@@ -6,6 +6,7 @@ from typing import Literal
 
 from core import numbers
 from core.analysis import Analysis
+from core.placement import exact, format_words
 from core.policies import Drafting, FixedGamma, Plain, Policy, PromptLookup, describe, to_transformers
 from core.runs import Run
 
@@ -125,8 +126,10 @@ def transformers_notes(found: Situation) -> tuple[str, ...]:
             notes.append("It cannot stop at a string while it drafts: the script cuts the answer afterwards, so the rest is computed in vain.")
         if spec.decoding.sample:
             notes.append("Sampled texts differ from call to call, with a draft and without; their distribution is the same.")
-        elif spec.dtype != "float32":
-            notes.append(f"In {spec.dtype} a check and a single step round differently: a text may part from plain where two tokens nearly tie.")
+        elif not exact(spec):
+            notes.append(
+                f"In {format_words(spec)} a check and a single step round differently: a text may part from plain where two tokens nearly tie."
+            )
     if spec.decoding.sample and spec.decoding.draft_temperature is not None and isinstance(policy, Drafting):
         notes.append("A temperature of the draft's own is no setting of the library: the script sets it in a part that a new version may change.")
     sources = {spec.target.source, spec.draft.source}

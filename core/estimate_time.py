@@ -61,7 +61,8 @@ class TimeEstimate:
 def known_speed(runs: Sequence[Run], spec: RunSpec) -> Speed | None:
     """The pair's speed in its newest run (with results) on this device in this precision; None when there is none."""
     for run in sorted(runs, key=lambda run: run.created, reverse=True):
-        alike = (run.spec.target, run.spec.draft, run.spec.device, run.spec.dtype) == (spec.target, spec.draft, spec.device, spec.dtype)
+        where = [(each.target, each.draft, each.device, each.dtype, each.placement) for each in (run.spec, spec)]
+        alike = where[0] == where[1]
         plain = [g for g in run.generations if isinstance(g.policy, Plain) and g.tells_speed and g.tokens > 1 and g.purpose != "smoke"]
         if alike and plain and run.passes and run.environment:
             first = run.passes[0]

@@ -5,6 +5,7 @@ that drifts between runs cancels). Rows are compared with the best one by their 
 prompts are the unit, and what they have in common cancels. Whoever looks for the best of several drafts finds the luckiest one: the
 drafts' own intervals hold for all of them together, and the paired ones for every pair of rows (`core.intervals.among`), so they also
 hold for the rows that come out first. Speedups are ratios to plain decoding, decode only.
+Runs in several ways give rows beside them (`core.group_ways`) that were really run, and for which no replay is claimed.
 Not covered: runs whose target, decoding or answers differ; they are left out with a sentence.
 """
 
@@ -18,43 +19,13 @@ import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
 
 from core import columns as col
 from core.errors import InvalidInput, NotMeasured
+from core.group_rows import Contender, Key, Kind, Row, keys
+from core.group_ways import way_rows
 from core.intervals import LEAST_PROMPTS, Floats, Interval, among, paired_ratio, t_quantile
-from core.policies import Drafting, Plain, Policy, PromptLookup, describe
+from core.policies import Drafting, Plain, PromptLookup, describe
 from core.predict import default_policies, predict
-from core.recommend import FLAT, Recommendation, Verdict, decide, verdict
-from core.runs import ModelRef, Prompt, Run
-
-Kind = Literal["draft", "lookup", "plain"]
-Key = tuple[Prompt, int]
-"""A prompt, and the how many-th of its like it is in the run."""
-
-
-@dataclass(frozen=True, eq=False)
-class Contender:
-    """One row. speedup, intervals and verdict as in `core.recommend.Recommendation`; 1 without any for plain.
-
-    run_id: the run it comes from; "" for plain. draft: None for prompt lookup and plain. against_best: its speedup / that of the
-    first row, on the `shared` prompts that both have; `between` is its paired interval, None below 8 of them.
-    """
-
-    kind: Kind
-    run_id: str
-    draft: ModelRef | None
-    policy: Policy
-    speedup: float
-    confirmed: bool
-    on_these_prompts: Interval | None
-    for_traffic: Interval | None
-    verdict: Verdict
-    against_best: float
-    between: Interval | None
-    shared: int
-    reasons: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """What is ranked."""
-        return {"draft": self.draft.name if self.draft else "", "lookup": "Prompt lookup", "plain": "No draft"}[self.kind]
+from core.recommend import FLAT, Recommendation, decide, verdict
+from core.runs import Placement, Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,22 +41,35 @@ class Ranking:
         return self.contenders[0]
 
 
-@dataclass(frozen=True, eq=False)
-class _Row:
-    """A contender with its plain and assisted amounts, in one unit of its own, by prompt; empty for plain."""
-
-    contender: Contender
-    amounts: dict[Key, tuple[float, float]]
-
-
 def rank(runs: Sequence[Run]) -> Ranking:
-    """The ranking of the newest usable run of each draft. Raises NotMeasured when there is none, saying what the newest lacks."""
-    rows: list[_Row] = []
-    lookups: list[_Row] = []
+    """The ranking of the newest usable run of each draft, and of the newest of each way. Raises NotMeasured when there is none, with a reason."""
+    newest_first = sorted(runs, key=lambda run: run.created, reverse=True)
+    rows, lookups, left_out, reference = _replayed([run for run in newest_first if run.spec.extent == "full"])
+    for run in (run for run in newest_first if run.spec.extent == "ways"):
+        why = None if reference is None else _unlike(run, reference)
+        found, lossy = ([], [f"A run in several ways: {why}"]) if why else way_rows(run)
+        reference = reference if why else reference or run
+        left_out += lossy
+        lookups += [row for row in found if row.contender.kind == "lookup"]
+        known = {(row.contender.draft, row.contender.name) for row in rows}
+        rows += [row for row in found if row.contender.kind == "way" and (row.contender.draft, row.contender.name) not in known]
+    if not rows and not lookups:
+        raise NotMeasured(left_out[0] if left_out else "There is no run to rank. Measure at least one draft.")
+    lookup = sorted(lookups, key=lambda row: not row.contender.confirmed)[:1]
+    chosen_from = [_one_of(row, len(rows)) for row in rows]
+    ordered = sorted([*chosen_from, *lookup, _plain()], key=lambda row: -row.contender.speedup)
+    level = among(len(ordered) * (len(ordered) - 1) // 2)
+    return Ranking(tuple(_against(row, ordered[0], level) for row in ordered), tuple(left_out))
+
+
+def _replayed(newest_first: Sequence[Run]) -> tuple[list[Row], list[Row], list[str], Run | None]:
+    """Rows of the drafts and of prompt lookup, sentences about runs that are left out, and the run that the others must be like."""
+    rows: list[Row] = []
+    lookups: list[Row] = []
     left_out: list[str] = []
     reference: Run | None = None
-    for run in sorted(runs, key=lambda run: run.created, reverse=True):
-        if any(row.contender.draft == run.spec.draft for row in rows) or run.spec.extent == "smoke":
+    for run in newest_first:
+        if any(row.contender.draft == run.spec.draft for row in rows):
             continue
         why = None if reference is None else _unlike(run, reference)
         try:
@@ -99,16 +83,10 @@ def rank(runs: Sequence[Run]) -> Ranking:
         reference = reference or run
         if any(isinstance(policy, PromptLookup) for policy in table[col.POLICY]):
             lookups.append(_row(run, table, "lookup"))
-    if not rows:
-        raise NotMeasured(left_out[0] if left_out else "There is no run to rank. Measure at least one draft.")
-    lookup = sorted(lookups, key=lambda row: not row.contender.confirmed)[:1]
-    chosen_from = [_one_of(row, len(rows)) for row in rows]
-    ordered = sorted([*chosen_from, *lookup, _plain()], key=lambda row: -row.contender.speedup)
-    level = among(len(ordered) * (len(ordered) - 1) // 2)
-    return Ranking(tuple(_against(row, ordered[0], level) for row in ordered), tuple(left_out))
+    return rows, lookups, left_out, reference
 
 
-def _one_of(row: _Row, drafts: int) -> _Row:
+def _one_of(row: Row, drafts: int) -> Row:
     """The row with intervals that hold for so many drafts together, and the verdict that they give."""
     if drafts == 1 or len(row.amounts) < LEAST_PROMPTS:
         return row
@@ -137,7 +115,8 @@ def _unlike(run: Run, reference: Run) -> str | None:
         "another way of decoding": mine.decoding.for_target() == theirs.decoding.for_target(),
         "another chat template setting": mine.chat_template == theirs.chat_template,
         "other stop strings": mine.stop == theirs.stop,
-        "another precision": mine.dtype == theirs.dtype,
+        "another precision": (mine.dtype, mine.placement.quantization) == (theirs.dtype, theirs.placement.quantization),
+        "another placement of the target": _of_target(mine.placement) == _of_target(theirs.placement),
         "another length of answers": mine.max_new_tokens == theirs.max_new_tokens,
         "another device": _machine(run) == _machine(reference),
         "other prompts": bool(set(mine.prompts) & set(theirs.prompts)),
@@ -146,18 +125,23 @@ def _unlike(run: Run, reference: Run) -> str | None:
     return f"it was measured with {', '.join(wrong)}, so it is not ranked here. Measure it with the group's settings." if wrong else None
 
 
+def _of_target(placement: Placement) -> tuple[bool, str]:
+    """Where drafts may lie apart, what the target's times depend on."""
+    return placement.spread, placement.attention
+
+
 def _machine(run: Run) -> tuple[str, ...]:
     found = run.environment
     return (run.spec.device,) if found is None else (run.spec.device, found.host, found.device_name)
 
 
-def _row(run: Run, table: pd.DataFrame, kind: Literal["draft", "lookup"]) -> _Row:
+def _row(run: Run, table: pd.DataFrame, kind: Literal["draft", "lookup"]) -> Row:
     wanted = Drafting if kind == "draft" else PromptLookup
     among = cast("pd.DataFrame", table.loc[[isinstance(policy, wanted) for policy in table[col.POLICY]]])
     answer = decide(among)
     row = next(row for row in _records(among) if row[col.POLICY] == answer.policy)
-    keys = _keys(run)
-    return _Row(_contender(run, kind, answer, row), {keys[at]: pair for at, pair in amounts(run, row, confirmed=answer.confirmed).items()})
+    names = keys(run)
+    return Row(_contender(run, kind, answer, row), {names[at]: pair for at, pair in amounts(run, row, confirmed=answer.confirmed).items()})
 
 
 def amounts(run: Run, row: dict[str, Any], *, confirmed: bool) -> dict[int, tuple[float, float]]:
@@ -169,15 +153,6 @@ def amounts(run: Run, row: dict[str, Any], *, confirmed: bool) -> dict[int, tupl
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(table.columns, values, strict=True)) for values in table.itertuples(index=False, name=None)]
-
-
-def _keys(run: Run) -> list[Key]:
-    seen: dict[Prompt, int] = {}
-    keys: list[Key] = []
-    for prompt in run.spec.prompts:
-        seen[prompt] = seen.get(prompt, -1) + 1
-        keys.append((prompt, seen[prompt]))
-    return keys
 
 
 def _contender(run: Run, kind: Kind, answer: Recommendation, row: dict[str, Any]) -> Contender:
@@ -199,13 +174,13 @@ def _contender(run: Run, kind: Kind, answer: Recommendation, row: dict[str, Any]
     )
 
 
-def _plain() -> _Row:
+def _plain() -> Row:
     """The row that needs no measurement: everything else is relative to it."""
     reasons = ("Plain decoding: what every speedup here is relative to.",)
-    return _Row(Contender("plain", "", None, Plain(), 1.0, True, None, None, "undecided", 1.0, None, 0, reasons), {})
+    return Row(Contender("plain", "", None, Plain(), 1.0, True, None, None, "undecided", 1.0, None, 0, reasons), {})
 
 
-def _against(row: _Row, best: _Row, level: float) -> Contender:
+def _against(row: Row, best: Row, level: float) -> Contender:
     """The row's contender with its comparison to the best one, its interval at that level."""
     if row is best:
         return replace(row.contender, shared=len(row.amounts))
@@ -221,15 +196,15 @@ def _against(row: _Row, best: _Row, level: float) -> Contender:
     return replace(row.contender, against_best=ratio, between=between, shared=len(shared), reasons=said)
 
 
-def _arrays(row: _Row, keys: Sequence[Key]) -> tuple[Floats, Floats]:
+def _arrays(row: Row, shared: Sequence[Key]) -> tuple[Floats, Floats]:
     """Plain and assisted amounts of these prompts; plain beside itself is 1 to 1."""
-    rows = [row.amounts.get(key, (1.0, 1.0)) for key in keys]
+    rows = [row.amounts.get(key, (1.0, 1.0)) for key in shared]
     return np.array([plain for plain, _ in rows]), np.array([assisted for _, assisted in rows])
 
 
 def _sentence(row: Contender, best: Contender, ratio: float, between: Interval | None, shared: int) -> str:
     prompts = f"on {shared} {'prompt' if shared == 1 else 'prompts'}"
-    name = best.name if best.kind != "draft" else f"{best.name} with {describe(best.policy)}"
+    name = best.name if best.draft is None else f"{best.name} with {describe(best.policy)}"
     if between is None:
         return f"{ratio:.2f}x the speed of {name} {prompts}, too few for an interval."
     said = f"{ratio:.2f}x the speed of {name} [{between.low:.2f}, {between.high:.2f}] {prompts}"

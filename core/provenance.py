@@ -2,6 +2,7 @@
 
 from core import numbers
 from core.measured import Environment
+from core.placement import words
 from core.runs import Run
 from core.smoke import TOKENS
 from core.timing import LoopCosts
@@ -21,6 +22,8 @@ def _about(run: Run) -> Rows:
     if run.started and run.finished:
         rows.append(("Took", numbers.duration((run.finished - run.started).total_seconds())))
     rows += [("Target", spec.target.name), ("Draft", spec.draft.name), ("Device", spec.device), ("Number format", spec.dtype)]
+    if words(spec.placement):
+        rows.append(("Placement asked for", words(spec.placement)))
     return rows
 
 
@@ -45,10 +48,11 @@ def _where(run: Run, where: Environment) -> Rows:
         ("Device name", where.device_name),
         ("Platform", where.platform),
         ("Threads", str(where.threads)),
-        ("Attention", where.attention),
+        ("Attention", _of_both(where.attention, where.draft_attention)),
+        *_placed(where),
         ("Python, torch, transformers", f"{where.python}, {where.torch}, {where.transformers}"),
         ("scikit-learn", "present: the library adapts its threshold" if where.scikit_learn else "absent"),
-        ("Plain decoding, the rival", f"{where.plain}, the fastest that the library offers here"),
+        ("Plain decoding, the rival", _rival(where)),
         ("Target size", f"{numbers.millions(where.target_parameters)} parameters, {where.target_layers} layers{_weights(where.target_bytes)}"),
         ("Draft size", f"{numbers.millions(where.draft_parameters)} parameters, {where.draft_layers} layers{_weights(where.draft_bytes)}"),
     ]
@@ -60,6 +64,30 @@ def _where(run: Run, where: Environment) -> Rows:
         said = f"passes and plain calls kept from {where.carried.draft}, the first draft of this group"
         rows.append(("The target's timings", f"{said}; this draft's passes were timed beside a step of the target"))
     return rows
+
+
+def _of_both(target: str, draft: str) -> str:
+    """One value where both models have it; runs from before placements do not know the draft's."""
+    return target if draft in ("", target) else f"target {target}, draft {draft}"
+
+
+def _placed(where: Environment) -> Rows:
+    """Where the weights really lay and how they were kept, where that is not one device and the number format."""
+    rows: Rows = []
+    if len({*where.target_devices, *where.draft_devices}) > 1:
+        rows.append(("Weights lie on", f"target {', '.join(where.target_devices)}; draft {', '.join(where.draft_devices)}"))
+    kept = [f"{role} {how}" for role, how in (("target", where.target_quantization), ("draft", where.draft_quantization)) if how]
+    if kept:
+        unpacked = "; times are not those of engines that keep GGUF weights packed" if "GGUF" in "".join(kept) else ""
+        rows.append(("Weights are kept", f"{', '.join(kept)}{unpacked}"))
+    if where.device_peak_bytes:
+        rows.append(("Peak by device", ", ".join(f"{device} {numbers.file_size(count)}" for device, count in where.device_peak_bytes.items())))
+    return rows
+
+
+def _rival(where: Environment) -> str:
+    failed = f". Compiled plain decoding could not be tried: {where.compile_failed}" if where.compile_failed else ""
+    return f"{where.plain}, the fastest that the library offers here{failed}"
 
 
 def _peaks_are(run: Run, where: Environment) -> str:

@@ -23,6 +23,7 @@ from plotly.offline import get_plotlyjs
 from core import numbers, provenance, verdict
 from core.analysis import Analysis
 from core.palette import LIGHT, Palette
+from core.placement import format_words
 from core.reading import how_to_read
 from core.report_figures import Chart, charts, memory_charts
 from core.report_memory import Served, assumptions
@@ -132,7 +133,7 @@ def _header(analysis: Analysis) -> str:
     spec, where = analysis.run.spec, analysis.run.environment
     device = where.device_name if where else spec.device
     prompts = f"{numbers.counted(len(spec.prompts), 'prompt')}, at most {numbers.counted(spec.max_new_tokens, 'token')} each"
-    return f"{device}, {spec.dtype}, {spec.decoding.words()}. {prompts}. Measured {numbers.when(analysis.run.created)}."
+    return f"{device}, {format_words(spec)}, {spec.decoding.words()}. {prompts}. Measured {numbers.when(analysis.run.created)}."
 
 
 def _cautions(analysis: Analysis) -> Sequence[str]:

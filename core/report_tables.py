@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from core import columns as col
 from core import deploy, numbers, predict, verdict
 from core.analysis import Analysis, sentence_case
+from core.placement import exact as exact_texts
+from core.placement import format_words
 from core.policies import Drafting, Oracle, Plain, Policy, describe, to_transformers
 from core.runs import Run
 from core.trace import repeated_share
@@ -112,16 +114,17 @@ def limits(analysis: Analysis) -> tuple[str, ...]:
     library = f"Transformers {where.transformers} on {where.device_name}" if where else "Transformers"
     tokens = sum(len(trace.answer) for trace in run.traces)
     repeated = sum(repeated_share(trace.answer) * len(trace.answer) for trace in run.traces) / tokens
+    used = format_words(spec)
     known = "was really run" if analysis.advice.confirmed else "was predicted from a recorded trace and not run"
     exact = (
         "Sampled texts differ from call to call; their distribution is the same with a draft and without."
         if spec.decoding.sample
         else f"In float32 texts are equal with a draft and without: {_equal(run)}."
-        if spec.dtype == "float32"
-        else f"In {spec.dtype} a check and a single step round differently, so texts may part where two tokens nearly tie."
+        if exact_texts(spec)
+        else f"In {used} a check and a single step round differently, so texts may part where two tokens nearly tie."
     )
     found = [
-        f"Measured with {library} in {spec.dtype}, one request at a time. Other engines have other kernels, and requests in a batch gain less.",
+        f"Measured with {library} in {used}, one request at a time. Other engines have other kernels, and requests in a batch gain less.",
         f"Decoding: {spec.decoding.words()}. Another temperature has another acceptance.",
         f"{numbers.counted(len(run.traces), 'prompt')}, answers of at most {numbers.counted(spec.max_new_tokens, 'token')}. "
         "The interval for traffic holds for prompts of the same kind.",

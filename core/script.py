@@ -12,9 +12,10 @@ from pathlib import PurePath
 from core.decoding import Decoding
 from core.measured import Dtype
 from core.policies import Drafting, Plain, Policy, PromptLookup, describe, to_transformers
-from core.runs import ModelRef
+from core.runs import ModelRef, Placement
 
 GREEDY = Decoding()
+USUAL = Placement()
 EXAMPLE = "def add(a, b):"
 WARPERS = {"temperature": "TemperatureLogitsWarper", "top_k": "TopKLogitsWarper", "top_p": "TopPLogitsWarper"}
 
@@ -24,7 +25,8 @@ class Service:
     """What a script serves, and how: models by their folder, GGUF file or Hub id at its revision.
 
     dtype: None for the files' own; device: "" for where the library puts a model. static_cache: plain decoding compiled over a
-    static cache. stop: strings that end an answer.
+    static cache. placement: as of a run; in fewer bits only with a dtype and a device. stop: strings that end an answer.
+    encoder_decoder: whether an encoder reads the prompt.
     """
 
     target: ModelRef
@@ -37,6 +39,13 @@ class Service:
     stop: tuple[str, ...] = ()
     max_new_tokens: int = 40
     static_cache: bool = False
+    placement: Placement = USUAL
+    encoder_decoder: bool = False
+
+    @property
+    def loader(self) -> str:
+        """The library's class that loads both models."""
+        return "AutoModelForSeq2SeqLM" if self.encoder_decoder else "AutoModelForCausalLM"
 
 
 def script(service: Service) -> str:
@@ -51,27 +60,54 @@ def script(service: Service) -> str:
 
 def _imports(service: Service) -> str:
     sampling = service.decoding
-    names = ["AutoModelForCausalLM", "AutoTokenizer", "GenerationConfig"]
+    names = [service.loader, "AutoTokenizer", "GenerationConfig"]
+    if service.placement.quantization:
+        names.append("BitsAndBytesConfig")
     if sampling.sample and sampling.warpers_once:
         names += ["LogitsProcessorList", *(WARPERS[name] for name in _used(sampling))]
     lines = [f"# {describe(service.policy).capitalize()}. For Transformers 5.24; run it with a prompt: python script.py PROMPT"]
     if _has_own_temperature(service):
         lines.append("import copy")
-    lines += ["import sys", "", *(["import torch"] if service.dtype else []), f"from transformers import {', '.join(sorted(names))}"]
+    lines += [
+        "import sys",
+        "",
+        *(["import torch"] if service.dtype or service.encoder_decoder else []),
+        f"from transformers import {', '.join(sorted(names))}",
+    ]
     return "\n".join(lines)
 
 
 def _models(service: Service) -> str:
-    dtype = '"auto"' if service.dtype is None else f"torch.{service.dtype}"
-    moved = f".to({_quoted(service.device)})" if service.device else ""
+    dtype, how = 'dtype="auto"' if service.dtype is None else f"dtype=torch.{service.dtype}", service.placement
+    device = f".to({_quoted(service.device)})" if service.device else ""
+    moved = "" if how.spread or how.quantization else device
     lines = [
         f"tokenizer = AutoTokenizer.from_pretrained({_place(service.target)})",
-        f"target = AutoModelForCausalLM.from_pretrained({_place(service.target)}, dtype={dtype}){moved}.eval()",
+        f"target = {service.loader}.from_pretrained({', '.join([_place(service.target), dtype, *_kept(service)])}){moved}.eval()",
     ]
     if isinstance(service.policy, Drafting):
-        beside = moved or ".to(target.device)"
-        lines.append(f"draft = AutoModelForCausalLM.from_pretrained({_place(service.draft)}, dtype={dtype}){beside}.eval()")
+        beside = f".to({_quoted(how.draft_device)})" if how.draft_device else ".to(target.device)" if how.spread else device or ".to(target.device)"
+        told = ", ".join([_place(service.draft), dtype, *_attention(service)])
+        lines.append(f"draft = {service.loader}.from_pretrained({told}){beside}.eval()")
     return "\n".join(lines)
+
+
+def _kept(service: Service) -> list[str]:
+    """How the target's weights are kept and spread, as the worker has it."""
+    how = service.placement
+    fewer = {
+        "": [],
+        "8bit": ["quantization_config=BitsAndBytesConfig(load_in_8bit=True)"],
+        "4bit": [
+            f'quantization_config=BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.{service.dtype})'
+        ],
+    }
+    spread = ['device_map="auto"'] if how.spread else [f'device_map={{"": {_quoted(service.device)}}}'] if how.quantization else []
+    return [*_attention(service), *fewer[how.quantization], *spread]
+
+
+def _attention(service: Service) -> list[str]:
+    return [f"attn_implementation={_quoted(service.placement.attention)}"] if service.placement.attention else []
 
 
 def _place(ref: ModelRef) -> str:
@@ -94,16 +130,31 @@ def _listed(texts: Sequence[str]) -> str:
 
 def _defaults(service: Service) -> str:
     both, whose = ("(target, draft)", ", the draft's too") if isinstance(service.policy, Drafting) else ("(target,)", "")
+    kept = "the end of text and the decoder's first tokens are" if service.encoder_decoder else "the end of text is"
+    own = ", decoder_start_token_id=start[0], bad_words_ids=never" if service.encoder_decoder else ""
     return "\n".join(
         [
-            f"# A model's own defaults (temperature, penalties, suppressed tokens) are set aside{whose}: only the end of text is kept.",
+            f"# A model's own defaults (temperature, penalties, suppressed tokens) are set aside{whose}: only {kept} kept.",
             "end = target.generation_config.eos_token_id",
             "end = tokenizer.eos_token_id if end is None else end",
             "ends = [] if end is None else [end] if isinstance(end, int) else list(end)",
+            *(_FIRST_TOKENS if service.encoder_decoder else ()),
             f"for model in {both}:",
-            "    model.generation_config = GenerationConfig(eos_token_id=ends or None, pad_token_id=ends[0] if ends else None)",
+            f"    model.generation_config = GenerationConfig(eos_token_id=ends or None, pad_token_id=ends[0] if ends else None{own})",
         ]
     )
+
+
+_FIRST_TOKENS = (
+    "own = target.generation_config",
+    "start = [own.bos_token_id if own.decoder_start_token_id is None else own.decoder_start_token_id]",
+    "start += [] if own.forced_bos_token_id is None else [own.forced_bos_token_id]",
+    "never = [word for word in own.bad_words_ids or [] if len(word) == 1] or None",
+)
+_DECODER_MASK = (
+    "    # Without a mask of the decoder's own, Transformers 5.24 hands the draft its text twice from the second round on: little is accepted then.",
+    '    inputs["decoder_attention_mask"] = torch.ones_like(inputs["decoder_input_ids"])',
+)
 
 
 def _draft_settings(service: Service) -> str:
@@ -145,8 +196,11 @@ def _inputs(service: Service) -> str:
             "    text = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)",
         ]
         how = "text, add_special_tokens=False"
-    call = f'tokenizer({how}, return_tensors="pt", return_token_type_ids=False)'
-    return "\n".join([*lines, f"    return {call}.to(target.device)", ""])
+    call = f'tokenizer({how}, return_tensors="pt", return_token_type_ids=False).to(target.device)'
+    if not service.encoder_decoder:
+        return "\n".join([*lines, f"    return {call}", ""])
+    lines += [f"    inputs = {call}", '    inputs["decoder_input_ids"] = torch.tensor([start], device=target.device)']
+    return "\n".join([*lines, *(_DECODER_MASK if isinstance(service.policy, Drafting) else ()), "    return inputs", ""])
 
 
 def _used(decoding: Decoding) -> list[str]:
@@ -184,10 +238,11 @@ def _options(service: Service) -> str:
 
 
 def _answer(service: Service) -> str:
+    known = "len(start)" if service.encoder_decoder else 'inputs["input_ids"].shape[1]'
     lines = [
         f"inputs = inputs_for(sys.argv[1] if len(sys.argv) > 1 else {_quoted(EXAMPLE)})",
         "output = target.generate(**inputs, **options)",
-        'text = tokenizer.decode(output[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)',
+        f"text = tokenizer.decode(output[0, {known} :], skip_special_tokens=True)",
     ]
     if service.stop and not isinstance(service.policy, Plain):
         lines += [

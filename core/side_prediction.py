@@ -89,7 +89,8 @@ def _check_alike(run: Run, reference: Run, lane: int) -> None:
     column = asked.lanes[lane]
     if isinstance(column.policy, Plain):
         raise NotMeasured("Plain decoding is what speedups are relative to, so there is nothing to predict.")
-    if (asked.target, column.draft or asked.draft, asked.device, asked.dtype) != (known.target, known.draft, known.device, known.dtype):
-        raise NotMeasured("Nothing was predicted: the measurement it refers to has other models, another device or another number format.")
+    own = (asked.target, column.draft or asked.draft, asked.device, asked.dtype, asked.placement)
+    if own != (known.target, known.draft, known.device, known.dtype, known.placement):
+        raise NotMeasured("Nothing was predicted: the measurement it refers to has other models, or another device, number format or placement.")
     if column.ensemble_weight is not None:
         raise NotMeasured("Nothing was predicted: a replay knows no ensemble weight.")

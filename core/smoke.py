@@ -7,9 +7,10 @@ draft's accepted. It says nothing about speed: one prompt, eight tokens, no warm
 from dataclasses import dataclass
 
 from core.errors import NotMeasured
-from core.measured import Dtype, Generation
+from core.measured import Generation
+from core.placement import exact, format_words
 from core.policies import Drafting, FixedGamma
-from core.runs import Run
+from core.runs import Run, RunSpec
 
 TOKENS = 8
 POLICY = FixedGamma(4)
@@ -38,7 +39,7 @@ def smoke_result(run: Run) -> SmokeResult:
         raise NotMeasured("The smoke test ended before both answers were written. Run it again.")
     accepted = assisted.tokens - len(assisted.rounds)
     equal = assisted.equal is True
-    sentence = _equal(assisted.tokens, accepted) if equal else _different(assisted, run.spec.dtype)
+    sentence = _equal(assisted.tokens, accepted) if equal else _different(assisted, run.spec)
     return SmokeResult(equal, accepted, len(assisted.rounds), assisted.tokens, sentence)
 
 
@@ -51,12 +52,14 @@ def _equal(tokens: int, accepted: int) -> str:
     return f"{came}, but nothing that was drafted was accepted: the pair runs but will hardly be faster."
 
 
-def _different(assisted: Generation, dtype: Dtype) -> str:
+def _different(assisted: Generation, spec: RunSpec) -> str:
     at = 0 if assisted.first_difference is None else assisted.first_difference
     where = f"Token {at + 1} differs between plain and assisted decoding."
-    if dtype == "float32":
+    if exact(spec):
         return f"{where} In float32 both should write the same; do not rely on this pair before you know why."
-    return f"{where} In {dtype} two nearly equal choices can round either way, so this need not be an error; a smoke test in float32 tells."
+    return (
+        f"{where} In {format_words(spec)} two nearly equal choices can round either way, so this need not be an error; a smoke test in float32 tells."
+    )
 
 
 def _counted(tokens: int) -> str:

@@ -10,6 +10,7 @@ from core import columns as col
 from core import numbers, verdict
 from core.analysis import Analysis, sentence_case
 from core.markdown import code
+from core.placement import format_words
 from core.policies import Plain, Policy
 from core.version import VERSION
 
@@ -71,5 +72,5 @@ def _provenance(analysis: Analysis) -> str:
     device = where.device_name if where else spec.device
     versions = f", Transformers {code(where.transformers)}, torch {code(where.torch)}" if where else ""
     size = f"{numbers.counted(len(spec.prompts), 'prompt')} of at most {numbers.counted(spec.max_new_tokens, 'new token')}"
-    how = f"{spec.dtype}, {spec.decoding.words()}, {size}, one request at a time"
+    how = f"{format_words(spec)}, {spec.decoding.words()}, {size}, one request at a time"
     return f"Measured on {run.created:%Y-%m-%d} on {code(device)}: {how}{versions}. Draftgauge {VERSION}, run {code(run.id)}."

@@ -74,7 +74,12 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "environment.target_layers": ("Target, layers", 33),
     "environment.draft_layers": ("Draft, layers", 2),
     "environment.plain": ("Plain decoding, the rival", "static cache, compiled"),
-    "environment.carried": ("Calibration of the loop", Carried(draft="x", round_overhead=0.1, token_overhead=0.1, check_overhead=0.0)),
+    "environment.draft_attention": ("Attention", "eager"),
+    "environment.target_quantization": ("Target's weights", "bitsandbytes, 8 bits"),
+    "environment.draft_quantization": ("Draft's weights", "gptq"),
+    "environment.target_devices": ("Target's devices", ("cuda:0", "cuda:1")),
+    "environment.draft_devices": ("Draft's devices", ("cuda:1",)),
+    "environment.carried": ("Calibration of the loop", Carried(draft="x", round_overhead=0.1, token_overhead=0.1)),
     "prompts.text": ("Prompts", None),
     "prompts.messages": ("Prompts", None),
     "prompts.order": ("Order of the prompts", None),
@@ -83,6 +88,9 @@ PLANTS: dict[str, tuple[str, Any]] = {
 NO_SETTINGS = {
     "spec.prompts",  # planted below "prompts."
     "spec.group",  # which runs belong together changes no result
+    "spec.placement",  # what it came to stands in the environment
+    "environment.device_peak_bytes",
+    "environment.compile_failed",  # the rival that it led to is a setting
     "environment.target_bytes",  # what was measured is no setting
     "environment.draft_bytes",
     "environment.peak_bytes",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core import placement
 from core.measured import NEAR_TIE, Difference, Generation
 from core.policies import describe
 from core.runs import Run
@@ -18,7 +19,7 @@ def show(run: Run, compared: int, differing: Sequence[Generation]) -> None:
     """
     if not differing:
         return
-    exact = run.spec.dtype == "float32"
+    exact = placement.exact(run.spec)
     real = [each for each in run.differences if each.near_tie is False]
     tied = {(each.prompt, each.token) for each in run.differences if each.near_tie}
     unexplained = [g for g in differing if (g.prompt, g.first_difference) not in tied]
@@ -34,7 +35,8 @@ def show(run: Run, compared: int, differing: Sequence[Generation]) -> None:
             icon=":material/difference:",
         )
     else:
-        look.note(f":material/difference: {said} {run.spec.dtype} rounds differently in a check and in a single step; sums are compared, not texts.")
+        rounds = f"{look.plain(placement.format_words(run.spec))} rounds differently in a check and in a single step"
+        look.note(f":material/difference: {said} {rounds}; sums are compared, not texts.")
     st.space("xxsmall")
 
 

@@ -9,7 +9,7 @@ from core.errors import DraftgaugeError, InvalidInput
 from core.policies import Policy
 from core.runs import ModelRef, Prompt, Run, RunSpec
 from core.side_ask import side_by_side
-from core.ui import decoding_box, look, pair_pick, side_address, side_lanes, side_prompt
+from core.ui import decoding_box, look, pair_pick, placement_box, side_address, side_lanes, side_prompt
 from core.ui.desk import analysis, desk, read_only, settings
 
 TAKEN_FROM = "_side_from"
@@ -111,6 +111,7 @@ def _take_settings(spec: RunSpec) -> None:
     for name, value in {"seed": spec.seed, "tokens": spec.max_new_tokens, "device": spec.device, "dtype": spec.dtype}.items():
         state[name] = value
     state[f"chat_template {address(spec.target)}"] = spec.chat_template
+    placement_box.take(spec)
 
 
 def _prompts(reference: Run | None) -> tuple[Prompt, ...]:
@@ -131,9 +132,8 @@ def _recommended(reference: Run | None, target: ModelRef | None, draft: ModelRef
 
 
 def _reference_id(reference: Run | None, spec: RunSpec) -> str:
-    """The measurement whose prices hold for this run; "" where the pair, device or number format is another one."""
+    """The measurement whose prices hold for this run; "" where the pair, device, number format or placement is another one."""
     if reference is None:
         return ""
-    known = reference.spec
-    alike = (known.target, known.draft, known.device, known.dtype) == (spec.target, spec.draft, spec.device, spec.dtype)
-    return reference.id if alike else ""
+    alike = [(each.target, each.draft, each.device, each.dtype, each.placement) for each in (reference.spec, spec)]
+    return reference.id if alike[0] == alike[1] else ""

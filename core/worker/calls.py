@@ -99,11 +99,11 @@ def counted(pair: Pair, prompt: torch.Tensor, policy: Policy, budget: int, decod
     widths: list[int] = []
 
     def note(_model: torch.nn.Module, _args: tuple[Any, ...], given: dict[str, Any]) -> None:
-        widths.append(given["input_ids"].shape[1])
+        widths.append(given[pair.feeding.ids].shape[1])
 
     hook = pair.target.register_forward_pre_hook(note, with_kwargs=True)
     try:
         timed = run_policy(pair, prompt, policy, budget, decoding, seed)
     finally:
         hook.remove()
-    return timed, (widths[0] - prompt.shape[1], *(width - 1 for width in widths[1:]))
+    return timed, (widths[0] - pair.feeding.opening(prompt).shape[1], *(width - 1 for width in widths[1:]))

@@ -83,11 +83,14 @@ def environment(spec: RunSpec, pair: Pair) -> Environment:
         draft_devices=tuple(map(str, devices_of(pair.draft))),
         target_quantization=quantization_of(pair.target),
         draft_quantization=quantization_of(pair.draft),
+        encoder_decoder=pair.feeding.encodes,
     )
 
 
 def _layers(model: PreTrainedModel) -> int:
-    return int(model.config.get_text_config(decoder=True).num_hidden_layers)
+    """The decoder's; T5 counts them by a name of its own where they are not as many as the encoder's."""
+    own = model.config.get_text_config(decoder=True)
+    return int(getattr(own, "num_decoder_layers", None) or own.num_hidden_layers)
 
 
 def _cpu_name() -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, BitsAndBytesConfig, GgufConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, BitsAndBytesConfig, GgufConfig, PreTrainedModel
 
 from core.errors import ModelError
 from core.measured import Dtype
@@ -20,6 +20,7 @@ from core.worker.room import out_of_memory
 
 DTYPES: dict[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 LOAD_FAILURES = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
+UNPACKED = "unpacked from GGUF"
 
 
 class Key(NamedTuple):
@@ -52,7 +53,7 @@ def load_model(ref: ModelRef, key: Key, role: str) -> PreTrainedModel:
     try:
         if key.quantization:
             _check_unquantised(ref, key, role)
-        loaded = AutoModelForCausalLM.from_pretrained(key.place.folder, dtype=DTYPES[key.dtype], output_loading_info=True, **how)
+        loaded = _class(key).from_pretrained(key.place.folder, dtype=DTYPES[key.dtype], output_loading_info=True, **how)
     except LOAD_FAILURES as error:
         if out_of_memory(error):
             raise
@@ -69,9 +70,20 @@ def load_model(ref: ModelRef, key: Key, role: str) -> PreTrainedModel:
     return cast("PreTrainedModel", cast("torch.nn.Module", model).to(torch.device(key.device))).eval()
 
 
+def _class(key: Key) -> type[AutoModelForCausalLM | AutoModelForSeq2SeqLM]:
+    """By the config, because some types have both kinds; GGUF files are read as decoders."""
+    encodes = not key.place.gguf_file and AutoConfig.from_pretrained(key.place.folder, **key.place.loader).is_encoder_decoder
+    return AutoModelForSeq2SeqLM if encodes else AutoModelForCausalLM
+
+
 def devices_of(*models: PreTrainedModel) -> tuple[torch.device, ...]:
     """Every device on which weights of these models lie, the first layers' first."""
     return tuple(dict.fromkeys(weight.device for model in models for weight in model.parameters()))
+
+
+def packed(model: PreTrainedModel) -> bool:
+    """Whether weights are kept in fewer bits than a number format has, so that they cannot be widened one by one."""
+    return quantization_of(model) not in ("", UNPACKED)
 
 
 def quantization_of(model: PreTrainedModel) -> str:
@@ -82,7 +94,7 @@ def quantization_of(model: PreTrainedModel) -> str:
     known: dict[str, Any] = kept if isinstance(kept, dict) else vars(kept)
     method = str(getattr(known.get("quant_method"), "value", known.get("quant_method")))
     if method == "gguf":
-        return "unpacked from GGUF"
+        return UNPACKED
     if method != "bitsandbytes":
         return method
     if known.get("_load_in_8bit", known.get("load_in_8bit")):

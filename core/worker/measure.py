@@ -11,34 +11,37 @@ and the loop's overhead are the first draft's, and marked so in the record.
 Not covered: several drafts in one run, requests batched together.
 """
 
+import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
 from core.errors import DeviceError, InvalidInput, ModelError
 from core.measured import Environment, Generation
-from core.policies import FixedGamma, Plain, Policy, TransformersDefault
+from core.policies import FixedGamma, Plain, Policy
 from core.predict import THRESHOLDS
 from core.runs import RunSpec, Stage
 from core.settings import Settings
 from core.sink import Sink
 from core.trace import PromptTrace
 from core.worker.answers import Answers
-from core.worker.batch import Written, out_of_memory
+from core.worker.batch import Written
 from core.worker.calls import Calls
+from core.worker.check import check_seconds
 from core.worker.confirm import confirm
-from core.worker.environment import device_named, environment
+from core.worker.environment import environment, prepare
 from core.worker.first import First
 from core.worker.generate import run_policy
 from core.worker.inputs import cache_lengths, encode_prompts, spread, text_of
-from core.worker.memory import peak_bytes, peaks_of
+from core.worker.loading import first_line
+from core.worker.memory import peaks, peaks_of
 from core.worker.models import Garage
 from core.worker.precision import differences
 from core.worker.processors import lists
 from core.worker.recorder import Recorder
-from core.worker.rival import fastest_plain
+from core.worker.rival import fastest_plain, warm_up
+from core.worker.room import out_of_memory
+from core.worker.shapes import shapes
 from core.worker.side_by_side import side_by_side
 from core.worker.smoke import shortened, smoke
 from core.worker.timing import PREFILLS, WIDEST, Quiet, pass_times, prefill_seconds
@@ -61,6 +64,7 @@ DOING: dict[Stage, str] = {
     "confirming": "settings were confirmed",
     "writing": "answers were written side by side",
     "ways": "prompts were written in several ways",
+    "shapes": "passes were timed",
 }
 
 _garage = Garage()
@@ -76,11 +80,9 @@ def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
     """
     if spec.max_new_tokens < 1:
         raise InvalidInput(f"{spec.max_new_tokens} new tokens leave nothing to measure. Ask for at least 1; 40 is a good start.")
-    if not spec.prompts:
+    if not spec.prompts and spec.extent != "shapes":
         raise InvalidInput("There is no prompt to measure. Add at least one; 24 or more give a useful interval.")
-    device_named(spec.device)
-    if spec.device == "cpu":
-        torch.set_num_threads(settings.threads)
+    prepare(spec, settings)
     recorder, reason = Recorder(spec, sink), ""
     try:
         if spec.extent == "smoke":
@@ -89,12 +91,14 @@ def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
             side_by_side(spec, recorder, _garage)
         elif spec.extent == "ways":
             ways(spec, recorder, _garage)
+        elif spec.extent == "shapes":
+            shapes(spec, recorder, _garage)
         else:
             _Measurement(spec, recorder).run()
-    except RuntimeError as error:
+    except Exception as error:
         if not out_of_memory(error):
             raise
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
     if reason:  # outside the except block, whose traceback would keep the models alive
         _garage.empty()
         raise DeviceError(_too_little(spec, recorder.doing, reason))
@@ -132,7 +136,8 @@ class _Measurement:
         with self._same_files():
             traces = self._read(written)
         middle, other = cache_lengths([p.shape[1] for p in self._prompts], [len(t.answer) for t in traces], self._pair.context)
-        self._time_passes(middle)
+        half = statistics.median_low([len(t.answer) for t in traces]) // 2
+        self._time_passes(middle, half)
         calls = Calls(self._pair, self._spec, self._prompts, [t.answer for t in traces], self._sink, known.plain)
         budgets = [len(t.answer) if t.ended == "stop" else t.budget for t in traces]
         self._calibrate(calls, budgets)
@@ -140,9 +145,9 @@ class _Measurement:
         confirm(calls, self._spec, self._sink, budgets)
         for difference in differences(self._pair, self._spec, self._prompts, [t.answer for t in traces], calls.parted):
             self._sink.difference(difference)
-        self._passes(other)
+        self._passes(other, half)
         _first.keep(self._sink.run(), _garage.target)
-        self._sink.environment(known.model_copy(update={"peak_bytes": peak_bytes(self._pair.device)}))
+        self._sink.environment(known.model_copy(update=peaks(self._pair.devices)))
 
     def smoke(self) -> None:
         """Only whether the pair runs."""
@@ -153,12 +158,13 @@ class _Measurement:
         """First calls are slow (allocations, kernel choice) and belong to nobody's result; they tell what memory and plain decoding are like."""
         prompt, budget = self._prompts[0], min(8, self._spec.max_new_tokens)
         first = self._known
-        peaks = peaks_of(
+        most = peaks_of(
             self._pair, lambda policy: run_policy(self._pair, prompt, policy, budget, self._spec.decoding), first.target_peak_bytes if first else None
         )
         if first:
-            return begun.model_copy(update=peaks | {"plain": first.plain, "carried": first.carried})
-        return begun.model_copy(update=peaks | {"plain": fastest_plain(self._pair, prompt, self._spec)})
+            warm_up(self._pair, self._prompts, self._spec, first.plain)
+            return begun.model_copy(update=most | {"plain": first.plain, "carried": first.carried})
+        return begun.model_copy(update=most | fastest_plain(self._pair, self._prompts, self._spec)._asdict())
 
     def _answer(self) -> list[Written]:
         found: dict[int, Written] = {}
@@ -181,20 +187,23 @@ class _Measurement:
             self._sink.stage("draft", len(found), len(self._prompts))
         return [found[index] for index in range(len(self._prompts))]
 
-    def _time_passes(self, cache_tokens: int) -> None:
+    def _time_passes(self, cache_tokens: int, written: int) -> None:
         self._sink.stage("timing", 0, 2)
-        self._passes(cache_tokens)
+        self._passes(cache_tokens, written)
         self._sink.stage("timing", 1, 2)
         most = FURTHER_PREFILLS if self._known else PREFILLS
-        self._sink.draft_prefill(tuple(prefill_seconds(self._pair.draft, prompt, self._quiet, most) for prompt in self._prompts))
+        draft, feeding = self._pair.draft, self._pair.feeding
+        self._sink.draft_prefill(tuple(prefill_seconds(draft, prompt, self._quiet, most, feeding) for prompt in self._prompts))
 
-    def _passes(self, cache_tokens: int) -> None:
+    def _passes(self, cache_tokens: int, written: int) -> None:
+        """written: of the cached tokens, those of the answer."""
         text = text_of(self._prompts, cache_tokens + WIDEST)
         known = self._known.passes.get(cache_tokens) if self._known else None
-        self._sink.passes(pass_times(self._pair, lists(self._pair, self._spec.decoding), text, cache_tokens, self._quiet, known))
+        timed = pass_times(self._pair, lists(self._pair, self._spec.decoding), text, cache_tokens, self._quiet, known, written)
+        self._sink.passes(timed.model_copy(update={"check_s": check_seconds(self._pair.draft, self._quiet)}))
 
     def _calibrate(self, calls: Calls, budgets: list[int]) -> None:
-        """Each gamma, and the library's default for what a threshold costs, between two plain runs. Where this takes long two prompts do.
+        """Each gamma between two plain runs. Where this takes long two prompts do.
 
         A further draft has the first one's plain calls, and what came of the others (`Environment.carried`).
         """
@@ -204,7 +213,7 @@ class _Measurement:
             return
         chosen = spread([prompt.label for prompt in self._spec.prompts], CALIBRATION_PROMPTS, self._spec.seed)
         policies: list[Policy] = [Plain()]
-        for policy in (*map(FixedGamma, CALIBRATION_GAMMAS), TransformersDefault()):
+        for policy in map(FixedGamma, CALIBRATION_GAMMAS):
             policies += [policy, Plain()]
         began_s = time.monotonic()
         for done, index in enumerate(chosen):

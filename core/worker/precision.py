@@ -1,7 +1,8 @@
 """Where greedy answers part with a draft and without: how nearly both choices tied, computed in float32.
 
 A batch, a check of several tokens and a single step sum in different orders, so that two nearly equal logits can come out either
-way; anything else is a fault. Only the weights are widened, one after the other, which loses nothing, and put back.
+way; anything else is a fault. Only the weights are widened, one after the other, which loses nothing, and put back. Weights that
+are kept in fewer bits have no float32 of their own, so nothing is computed for them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +16,11 @@ from transformers import LogitsProcessorList, PreTrainedModel
 from core.measured import Difference
 from core.policies import MeasuredOnly, Policy
 from core.runs import RunSpec
-from core.worker.batch import out_of_memory, release_memory
 from core.worker.generate import first_difference
+from core.worker.loading import packed
 from core.worker.models import Pair
 from core.worker.processors import lists
+from core.worker.room import out_of_memory, release_memory
 
 Tokens = NDArray[np.int32]
 MOST = 64
@@ -36,7 +38,9 @@ def differences(
     margins: list[float | None] = []
     try:
         with _in_float32(pair.target):
-            margins += [_margin(pair, processors, prompts[index], answers[index], tokens) for (index, _), tokens in rows]
+            margins += (
+                [] if packed(pair.target) else [_margin(pair, processors, prompts[index], answers[index], tokens) for (index, _), tokens in rows]
+            )
     except RuntimeError as error:
         if not out_of_memory(error):
             raise
@@ -56,15 +60,16 @@ def _margin(pair: Pair, processors: LogitsProcessorList, prompt: torch.Tensor, e
     if at is None or at >= min(len(tokens), len(expected)):
         return None
     shared = torch.from_numpy(expected[:at]).long().to(prompt.device)[None]
-    text = torch.cat([prompt, shared], dim=1)
-    scores = processors(text, pair.target(input_ids=text, logits_to_keep=1).logits[:, -1].float())[0]  # pyright: ignore[reportArgumentType]
+    text = torch.cat([pair.feeding.opening(prompt), shared], dim=1)
+    reader = pair.feeding.begin(pair.target, [prompt])
+    scores = processors(text, reader.read(text, kept=1)[:, -1].float())[0]  # pyright: ignore[reportArgumentType]
     return float(scores.max() - torch.minimum(scores[int(expected[at])], scores[int(tokens[at])]))
 
 
 @contextmanager
 def _in_float32(model: PreTrainedModel) -> Iterator[None]:
     """The model's weights in float32 inside; buffers stay, because some are float32 already."""
-    before = [(weight, weight.dtype) for weight in model.parameters()]
+    before = [] if packed(model) else [(weight, weight.dtype) for weight in model.parameters()]
     try:
         for weight, _ in before:
             weight.data = weight.data.float()

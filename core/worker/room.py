@@ -1,20 +1,26 @@
 """When memory does not suffice: how that is recognised, and how what nothing holds any more is given back.
 
 PyTorch's allocators raise an error of their own; CUDA libraries that allocate beside them (cuBLAS, graphs, kernels being loaded), the CPU's
-allocator and Apple's raise a plain RuntimeError, told by its words (torch 2.13).
+allocator and Apple's raise a plain RuntimeError, told by its words (torch 2.13). Python has MemoryError, and a file that cannot be mapped
+into memory is the system's error 12.
 """
 
+import errno
 import gc
 import sys
 
 import torch
+from safetensors import SafetensorError
 
-_WORDS = ("out of memory", "can't allocate memory", "alloc_failed")
+_WORDS = ("out of memory", "can't allocate memory", "cannot allocate memory", "alloc_failed")
 
 
 def out_of_memory(error: Exception) -> bool:
     """Whether the device, or the machine, had too little memory left."""
-    return isinstance(error, torch.OutOfMemoryError) or (isinstance(error, RuntimeError) and any(word in str(error).lower() for word in _WORDS))
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    told = isinstance(error, RuntimeError | SafetensorError) and any(word in str(error).lower() for word in _WORDS)
+    return told or isinstance(error, torch.OutOfMemoryError | MemoryError)
 
 
 def release_memory() -> None:
