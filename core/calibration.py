@@ -20,17 +20,13 @@ from core.trace import PromptTrace, Tails
 
 
 class Row(NamedTuple):
-    """One calibration run: its gamma, its time in plain steps, what passes explain of it, its rounds and drafted tokens.
-
-    checks: whether it ran with a confidence threshold.
-    """
+    """One calibration run: its gamma, its time in plain steps, what passes explain of it, its rounds and drafted tokens."""
 
     gamma: int
     measured: float
     passes: float
     rounds: float
     drafted: float
-    checks: bool = False
 
 
 def rounds_run(g: Generation, policy: Drafting, trace: PromptTrace) -> tuple[Rounds, bool]:
@@ -98,13 +94,6 @@ def fit(rows: list[Row]) -> tuple[float, float]:
         choices.insert(0, both)
     best = min(choices, key=lambda choice: float(((factors @ choice - missing) ** 2).sum()))
     return float(best[0]), float(best[1])
-
-
-def check_cost(rows: list[Row], h: float, e: float) -> float:
-    """What comparing a drafted token with a confidence threshold costs, of rows that did, as h and e leave it; at least 0, and 0 without any."""
-    drafted = sum(row.drafted for row in rows)
-    left = sum(row.measured - row.passes - h * row.rounds - e * row.drafted for row in rows)
-    return max(0.0, left / drafted) if drafted else 0.0
 
 
 def left_out_error(rows: list[Row]) -> float | None:

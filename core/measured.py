@@ -30,14 +30,13 @@ PlainKind = Literal["dynamic cache", "static cache, compiled"]
 class Carried(Record):
     """What a further draft of a group has from the group's first draft, because it hardly depends on the draft: the loop around the passes.
 
-    draft: whose calibration it was. round_overhead, token_overhead, check_overhead: h, e and the comparison with a threshold in plain
-    steps of that run; calibration_error: as there, and that of taking them over. All as in `core.timing.LoopCosts`.
+    draft: whose calibration it was. round_overhead, token_overhead: h and e in plain steps of that run; calibration_error: as there,
+    and that of taking them over. All as in `core.timing.LoopCosts`.
     """
 
     draft: str
     round_overhead: float
     token_overhead: float
-    check_overhead: float
     calibration_error: float | None = None
 
 
@@ -53,6 +52,7 @@ class Environment(Record):
     empty in runs from before placements. target_quantization, draft_quantization: how their weights are kept, "" for the number format.
     device_peak_bytes: peak_bytes of each device, where a run used several of them; peak_bytes is their sum then.
     compile_failed: why compiled plain decoding could not be the rival, "" where it could or is not offered.
+    encoder_decoder: whether encoders read the prompts; the layers are those of the decoders then.
     """
 
     host: str
@@ -85,6 +85,7 @@ class Environment(Record):
     draft_quantization: str = ""
     device_peak_bytes: dict[str, int] = Field(default_factory=dict)
     compile_failed: str = ""
+    encoder_decoder: bool = False
 
 
 class Sample(Record):
@@ -100,6 +101,7 @@ class PassTimes(Record):
 
     `target_one_s[w]` is a one-token target pass timed turn by turn with width w, so that
     `target[w] / target_one_s[w]` does not drift with the machine; the same for the draft's widths.
+    check_s: comparing one drafted token's confidence with a threshold, as the library does; None where it was not timed.
     batch: texts that each pass reads at once; the width is of each of them.
     target_prefill_s, draft_prefill_s: reading the `cache_tokens` tokens of one text in one pass; None where that was not timed.
     problem: why nothing was timed here, a sentence; the timings are then empty.
@@ -111,6 +113,7 @@ class PassTimes(Record):
     draft: dict[int, Sample]
     target_one_s: dict[int, float]
     target_one_beside_draft_s: dict[int, float]
+    check_s: float | None = None
     batch: int = 1
     target_prefill_s: float | None = None
     draft_prefill_s: float | None = None

@@ -7,10 +7,10 @@ v and d come from isolated passes; a plain step also holds the loop's own overhe
 v(n) = 1 + (pass_n / pass_1 - 1) pass_1 / plain_step. h and e, what else a round and a drafted token
 cost, are fitted (relative least squares, not below 0) to assisted runs between plain ones (`core.calibration`). The first
 round's target pass is the prefill and its first draft pass the draft's prefill: neither is counted, but for the k tokens that the
-first one checks beside the prompt, each at a prompt token's price. With a confidence threshold every drafted token is also compared
-with it, which is fitted to runs of the library's default. Runs that did not note what they drafted are priced without these two.
-A wider pass is never priced below a narrower one: where timings say so, both get their mean. A further draft of a group has h, e
-and the comparison from the group's first (`Carried`), and the plain calls and the target's passes beside which they were measured.
+first one checks beside the prompt, each at a prompt token's price; runs that did not note what they drafted are priced without. With a
+confidence threshold every drafted token is also compared with it, which is timed by itself.
+A wider pass is never priced below a narrower one: where timings say so, both get their mean. A further draft of a group has h and e
+from the group's first (`Carried`), and the plain calls and the target's passes beside which they were measured.
 Calls that stood still amid their work (`core.stalled`) are left out.
 Source: Draftgauge's own trials, 1-3 % median error over gamma 1..12. Not covered: batches above 1, and
 that the cache grows during an answer: each prompt has the prices of its answer's middle.
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.calibration import Row, check_cost, fit, left_out_error, rounds_run
+from core.calibration import Row, fit, left_out_error, rounds_run
 from core.errors import NotMeasured
 from core.measured import Carried, Generation, PassTimes
 from core.policies import Drafting, Plain
@@ -52,7 +52,7 @@ class LoopCosts:
     calibration gamma from the others; None with fewer than two. first_token: one token more in the first round's target pass;
     check_overhead: comparing a drafted token's confidence with a threshold. mismatched: calibration runs whose
     rounds differ from the replay, as can happen in 16-bit precision; they count with their own rounds. carried_from: the draft whose
-    calibration says h, e and the comparison; "" for this one's own.
+    calibration says h and e; "" for this one's own.
     """
 
     plain_step_s: float
@@ -124,20 +124,16 @@ class LoopCosts:
         if run.environment is not None and run.environment.carried is not None:
             return passes._with(run.environment.carried)
         rows, mismatched = calibration_rows(run)
-        if all(row.checks for row in rows):
+        if not rows:
             raise NotMeasured("This run has no usable calibration: it was stopped before it, or its answers have one token. Measure it again.")
-        constant = [row for row in rows if not row.checks]
-        h, e = fit(constant)
-        check = check_cost([row for row in rows if row.checks], h, e)
-        error = left_out_error(constant)
-        return replace(passes, round_overhead=h, token_overhead=e, calibration_error=error, mismatched=mismatched, check_overhead=check)
+        h, e = fit(rows)
+        return replace(passes, round_overhead=h, token_overhead=e, calibration_error=left_out_error(rows), mismatched=mismatched)
 
     def _with(self, carried: Carried) -> "LoopCosts":
         return replace(
             self,
             round_overhead=carried.round_overhead,
             token_overhead=carried.token_overhead,
-            check_overhead=carried.check_overhead,
             calibration_error=carried.calibration_error,
             carried_from=carried.draft,
         )
@@ -184,7 +180,8 @@ def passes_of(run: Run, cached: float) -> LoopCosts:
     verify, draft = (_at(cached, run.passes, [_ratios(p, step_s)[part] for p in run.passes]) for part in range(2))
     one, two = rising(draft)
     widths = between_widths(sorted(run.passes[0].target), np.maximum(1, rising(verify)))
-    return LoopCosts(step_s, widths, float(two), float(one), first_token=_first_token(run, step_s))
+    check = (run.passes[0].check_s or 0.0) / step_s
+    return LoopCosts(step_s, widths, float(two), float(one), first_token=_first_token(run, step_s), check_overhead=check)
 
 
 def passes_alone(passes: PassTimes) -> LoopCosts:
@@ -260,7 +257,9 @@ def calibration_rows(run: Run) -> tuple[list[Row], int]:
     for block in blocks(run, "calibration"):
         for at, g in enumerate(block):
             plain = beside(block, at)
-            if not isinstance(g.policy, Drafting) or not plain or g.tokens < 2 or g.prompt >= min(len(run.traces), len(run.draft_prefill_s)):
+            if not isinstance(g.policy, Drafting) or g.policy.threshold:  # earlier versions ran the library's default too
+                continue
+            if not plain or g.tokens < 2 or g.prompt >= min(len(run.traces), len(run.draft_prefill_s)):
                 continue
             measured = assisted_decode_s(g, plain, run.draft_prefill_s[g.prompt]) / per_step(plain)
             if measured <= 0:  # a call of a few tokens, shorter than its prefills by timing noise: it says nothing
@@ -268,7 +267,7 @@ def calibration_rows(run: Run) -> tuple[list[Row], int]:
             rounds, same = rounds_run(g, g.policy, run.traces[g.prompt])
             mismatched += not same
             parts = passes_of(run, run.traces[g.prompt].prompt_tokens + g.tokens / 2).parts(rounds)
-            rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted, g.policy.threshold > 0))
+            rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted))
     moved = keeps_moving(np.array([row.measured / (row.passes + row.rounds) for row in rows]))
     return [row for row, kept in zip(rows, moved, strict=True) if kept], mismatched
 

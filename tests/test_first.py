@@ -80,7 +80,7 @@ def test_the_loop_costs_what_it_cost_with_the_first_draft(runs):
     first, further, _, _ = runs
     own, carried = LoopCosts.from_run(first), LoopCosts.from_run(further)
     assert (own.carried_from, carried.carried_from) == ("", "draft")
-    for name in ("plain_step_s", "round_overhead", "token_overhead", "check_overhead"):
+    for name in ("plain_step_s", "round_overhead", "token_overhead"):
         assert getattr(carried, name) == pytest.approx(getattr(own, name)), name
     assert carried.verify == pytest.approx(own.verify)
     assert carried.calibration_error == pytest.approx(np.hypot(own.calibration_error or 0.0, CARRIED_ERROR))

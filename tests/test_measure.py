@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from core.errors import DeviceError, InvalidInput, ModelError
-from core.policies import Drafting, FixedGamma, Plain, TransformersDefault
+from core.policies import Drafting, FixedGamma, Plain
 from core.runs import Prompt, RunSpec
 from core.settings import Settings
 from core.worker.environment import devices
@@ -132,6 +132,7 @@ def test_passes_are_timed_at_two_cache_lengths(kept):
         assert tuple(found.target) == tuple(found.target_one_s) == TARGET_WIDTHS
         assert tuple(found.draft) == tuple(found.target_one_beside_draft_s) == DRAFT_WIDTHS
         assert all(s.median_s > 0 and s.n >= 5 for s in [*found.target.values(), *found.draft.values()])
+        assert 0 < (found.check_s or 0.0) < found.target[1].median_s
     assert len(kept.prefill) == PROMPTS
     assert min(kept.prefill) > 0
 
@@ -143,8 +144,8 @@ def test_calibration_puts_each_gamma_between_two_plain_runs_of_the_same_prompt(k
     assert len(blocks) == PROMPTS
     for block in blocks.values():
         assert len({g.prompt for g in block}) == 1
-        assert [g.policy for g in block][::2] == [Plain()] * (len(CALIBRATION_GAMMAS) + 2)
-        assert [g.policy for g in block][1::2] == [*map(FixedGamma, CALIBRATION_GAMMAS), TransformersDefault()]
+        assert [g.policy for g in block][::2] == [Plain()] * (len(CALIBRATION_GAMMAS) + 1)
+        assert [g.policy for g in block][1::2] == [*map(FixedGamma, CALIBRATION_GAMMAS)]
 
 
 def test_confirmation_runs_three_policies_per_prompt_in_turning_order(kept):

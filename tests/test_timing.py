@@ -170,15 +170,15 @@ def test_a_calibration_run_is_compared_with_the_plain_runs_next_to_it():
     assert beside([block[1], block[3], block[1], block[4]], 0) == [block[4]]
 
 
-def with_drafted(run, first_token=0.0, check=0.0):
-    """The run as one that noted what it drafted, where more in the first pass and comparing with a threshold cost time."""
+def with_drafted(run, first_token=0.0):
+    """The run as one that noted what it drafted, where more in the first pass costs time."""
 
     def dearer(g):
         if g.policy == Plain():
             return g
         rounds = rounds_of(run.traces[g.prompt], g.policy)
-        steps = first_token * rounds[0].drafted + (check * sum(r.drafted for r in rounds) if g.policy.threshold else 0.0)
-        return g.model_copy(update={"drafted": tuple(r.drafted for r in rounds), "total_s": g.total_s + priced.STEP_S * steps})
+        more_s = priced.STEP_S * first_token * rounds[0].drafted
+        return g.model_copy(update={"drafted": tuple(r.drafted for r in rounds), "total_s": g.total_s + more_s})
 
     return run.model_copy(update={"generations": tuple(dearer(g) for g in run.generations)})
 
@@ -193,13 +193,21 @@ def test_tokens_checked_beside_the_prompt_cost_what_prompt_tokens_do():
     assert extra == pytest.approx(0.02 * 5)
 
 
-def test_comparing_with_a_threshold_is_priced_from_runs_that_did():
-    run = with_drafted(priced.run(gammas=(1, 4, 12), default=True), first_token=0.02, check=0.07)
-    costs = LoopCosts.from_run(run)
+def test_comparing_with_a_threshold_costs_what_was_timed_for_it():
+    run = with_drafted(priced.run(), first_token=0.02)
+    timed = [each.model_copy(update={"check_s": 0.07 * priced.STEP_S}) for each in run.passes]
+    costs = LoopCosts.from_run(run.model_copy(update={"passes": tuple(timed)}))
     assert costs.check_overhead == pytest.approx(0.07)
-    assert (costs.round_overhead, costs.token_overhead) == pytest.approx((priced.H, priced.E))
     rounds = replay_prompt(run.traces[0], TransformersDefault())
     assert sum(costs.parts(rounds, checks=True)) - sum(costs.parts(rounds)) == pytest.approx(0.07 * rounds.drafted)
+
+
+def test_calls_with_a_threshold_say_nothing_of_the_loop():
+    """Earlier versions calibrated with the library's default too."""
+    run = priced.run(default=True)
+    calls = [g.model_copy(update={"total_s": g.total_s * (2 if getattr(g.policy, "threshold", 0) else 1)}) for g in run.generations]
+    costs = LoopCosts.from_run(run.model_copy(update={"generations": tuple(calls)}))
+    assert (costs.round_overhead, costs.token_overhead) == pytest.approx((priced.H, priced.E))
 
 
 def test_runs_that_did_not_note_what_they_drafted_are_priced_as_before():

@@ -2,7 +2,7 @@
 
 Runs of a group have one target and the same prompts and settings. The target's passes, the plain calls of the calibration beside
 which they were timed, and what the answers say without a draft (their pieces, prompt lookup) are the same for each of them. The loop around
-the passes is the library's own Python, so that h, e and the comparison with a threshold hardly depend on the draft either: taken from the
+the passes is the library's own Python, so that h and e hardly depend on the draft either: taken from the
 first draft in plain steps of then, they put a further one's predictions 4 to 5 % off (median) where its own put them 2 to 3 % off, with two
 drafts of the embedded target; with drafts about as large as their target 7 to 9 %, at worst 14 %. Correcting them by a single real call was
 tried and made it no better, because one call is as noisy as that (benchmarks/README.md); a confirmation measures. Its passes are
@@ -63,7 +63,6 @@ class First:
             draft=run.spec.draft.name,
             round_overhead=costs.round_overhead,
             token_overhead=costs.token_overhead,
-            check_overhead=costs.check_overhead,
             calibration_error=in_quadrature(costs.calibration_error, CARRIED_ERROR),
         )
         calls = tuple(g for g in run.generations if g.purpose == "calibration" and isinstance(g.policy, Plain))
