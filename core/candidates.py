@@ -162,6 +162,12 @@ class Candidate:
         """Whether the pair runs natively, and so can be measured here."""
         return self.verdict_value is not None and self.verdict_value.native and not self.refusals
 
+    @property
+    def translates(self) -> bool:
+        """Whether the pair has other tokens that Transformers can carry over as text, so that it can only be really run."""
+        found = self.verdict_value
+        return found is not None and not found.native and found.target_size != found.draft_size and not self.refusals
+
 
 def promised(target: Model, draft: Candidate) -> Estimate | None:
     """The estimate where its speedup may be shown: for a pair that runs as it is, or that the table of families gives one tokenizer

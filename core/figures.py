@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from core.palette import FONT, Palette
 
 Floats = NDArray[np.floating[Any]]
-Known = Literal["confirmed", "replayed", "estimate"]
+Known = Literal["confirmed", "replayed", "estimate", "lossy"]
 
 DASHED = "6px,4px"
 WIDEST = 2.0
@@ -242,13 +242,14 @@ def _speedup_range(lines: Sequence[Floats], points: Sequence[float]) -> tuple[fl
 def ranges(palette: Palette, title: str, subtitle: str, rows: Sequence[Range]) -> go.Figure:
     """Settings or drafts against each other: one row each, interval as a bar, the number in a column of its own.
 
-    A diamond was confirmed, a dot replayed, a hollow ring is an estimate. Names are HTML to Plotly: escape those of foreign origin.
+    A diamond was confirmed, a dot replayed, a hollow ring is an estimate; a hollow grey diamond was run and is not to be used.
+    Names are HTML to Plotly: escape those of foreign origin.
     """
     fig = figure(palette, title, subtitle, height=128 + 44 * len(rows), top=78)
     for row in rows:
-        colour = {"confirmed": palette.ink, "replayed": palette.draft, "estimate": palette.formula}[row.known]
-        fill = palette.paper if row.known == "estimate" else colour
-        symbol = "diamond" if row.known == "confirmed" else "circle"
+        colour = {"confirmed": palette.ink, "replayed": palette.draft, "estimate": palette.formula, "lossy": palette.rejected}[row.known]
+        fill = palette.paper if row.known in ("estimate", "lossy") else colour
+        symbol = "diamond" if row.known in ("confirmed", "lossy") else "circle"
         fig.add_scatter(
             x=[row.speedup],
             y=[row.name],
@@ -258,7 +259,8 @@ def ranges(palette: Palette, title: str, subtitle: str, rows: Sequence[Range]) -
             marker={"symbol": symbol, "size": 11, "color": fill, "line": {"color": colour, "width": 1.75}},
             hovertemplate=f"{row.name}<br>{row.known} <b>{row.speedup:.2f}x</b> [{row.low:.2f}, {row.high:.2f}]<extra></extra>",
         )
-        number = {"text": f"<b>{row.speedup:.2f}x</b>", "showarrow": False, "font": {"size": 13.5, "color": palette.ink}}
+        text = f"{row.speedup:.2f}x" if row.known == "lossy" else f"<b>{row.speedup:.2f}x</b>"
+        number = {"text": text, "showarrow": False, "font": {"size": 13.5, "color": palette.muted if row.known == "lossy" else palette.ink}}
         fig.add_annotation(x=1, xref="paper", y=row.name, xanchor="left", xshift=10, **number)
     break_even(fig, palette, vertical=True)
     low, high, most = min(row.low for row in rows), max(row.high for row in rows), WIDEST * max(1.0, *(row.speedup for row in rows))

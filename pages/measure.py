@@ -1,14 +1,12 @@
 """Measure: choose a pair and prompts, watch it run, read the result. Addressed by ?run=id, or ?group=id for several drafts; &more adds prompts."""
 
-import secrets
-
 import streamlit as st
 
 from core import pair
 from core.address import address, resolve
 from core.errors import InvalidInput
-from core.runs import ModelRef
-from core.ui import begin_note, decoding_box, group_page, look, more_prompts, numbers, pair_pick, prompt_source, run_page
+from core.runs import ModelRef, RunSpec
+from core.ui import begin_note, decoding_box, group_page, look, more_prompts, pair_pick, prompt_source, run_page, ways_form
 from core.ui.desk import desk, load, read_only, run_id, settings, submit
 from core.ui.frame import frame, page_path
 
@@ -45,19 +43,23 @@ with left:
     if len(offered) == 2:
         look.note("Only the bundled pair is on this machine. Name folders of your own models in the setting `DRAFTGAUGE_MODEL_ROOTS`.")
     st.subheader("Settings", anchor=False)
-    asked = decoding_box.settings_box(refs[0] if target and refs else None, store.devices())
+    how = decoding_box.settings_box(refs[0] if target and refs else None, store.devices())
+    asked = ways_form.form(refs[0], refs[1:], how) if target and drafts and len(refs) == 1 + len(drafts) else ways_form.NOTHING
 with right:
     st.subheader("Prompts", anchor=False)
-    found = prompt_source.prompt_source(target or "", drafts, asked.typed.max_new_tokens, chat_template=asked.chat_template)
+    found = prompt_source.prompt_source(target or "", drafts, how.typed.max_new_tokens, chat_template=how.chat_template)
     found = prompt_source.first_of(found)
 
-ready = bool(found and target and drafts and len(refs) == 1 + len(drafts) and asked.ready)
+specs: list[RunSpec] = []
+if found and asked.ready and how.ready:
+    try:
+        specs = asked.specs(how, refs[0], found)
+    except InvalidInput as error:
+        st.error(look.plain(str(error)), icon=":material/error:")
 with st.container(horizontal=True, vertical_alignment="center"):
-    label = f"Measure {numbers.counted(len(drafts), 'draft')}" if len(drafts) > 1 else "Measure"
-    if st.button(label, type="primary", icon=":material/timer:", disabled=not ready or read_only()):
-        together = secrets.token_hex(6) if len(drafts) > 1 else ""
-        submit(*(asked.spec(refs[0], draft, found, together) for draft in refs[1:]))
-    if ready:
-        begin_note.show([asked.spec(refs[0], draft, found) for draft in refs[1:]])
+    if st.button(asked.label, type="primary", icon=":material/timer:", disabled=not specs or read_only()):
+        submit(*specs)
+    if specs:
+        begin_note.show(specs)
     elif not (target and drafts):
         look.note("Choose a target and at least one draft.")

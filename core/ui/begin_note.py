@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core import demo
+from core import demo, ways_ask
 from core.address import address
 from core.candidates import Setting, gather
 from core.errors import StoreError
@@ -20,22 +20,34 @@ NEWEST = 50
 
 def show(specs: Sequence[RunSpec], kept_answers: int = 0) -> None:
     """One quiet line beside the button. kept_answers: of how many prompts the worker has the answers already, if it still runs."""
-    several = "One run per draft, one after the other; the target answers and is timed once. " if len(specs) > 1 else ""
-    speeds = [_speed(spec) for spec in specs]
-    if not all(speeds):
+    several = _several(specs)
+    speeds = [speed for spec in specs if (speed := _speed(spec))]
+    if len(speeds) < len(specs):
         look.note(f"{several}How long it takes is not known before the models' sizes are.")
         return
     total_s = confirming_s = 0.0
     for at, (spec, speed) in enumerate(zip(specs, speeds, strict=True)):
-        if speed:
-            kept = len(spec.prompts) if at else kept_answers
-            found = estimate_time(spec, _prompt_tokens(spec), speed, known_answers=kept, further=at > 0)
-            total_s += found.total_s
-            confirming_s += found.stages["confirming"]
-    measured = all(speed and speed.origin == "measured" for speed in speeds)
+        if spec.extent == "ways":
+            total_s += ways_ask.seconds(spec, _prompt_tokens(spec), speed)
+            continue
+        kept = len(spec.prompts) if at else kept_answers
+        found = estimate_time(spec, _prompt_tokens(spec), speed, known_answers=kept, further=at > 0)
+        total_s += found.total_s
+        confirming_s += found.stages["confirming"] if spec.confirm_s else 0.0
+    measured = all(speed.origin == "measured" for speed in speeds)
     why = "from earlier runs of this pair here" if measured else "a guess from sizes: it may be half or twice as long"
-    most = f", at most {numbers.duration(confirming_s)} of it real runs that confirm" if specs[0].confirm_s else ""
+    most = f", at most {numbers.duration(confirming_s)} of it real runs that confirm" if confirming_s else ""
     look.note(f"{several}About {numbers.duration(total_s)}{most} {look.ORIGINS['estimate']} {why}.")
+
+
+def _several(specs: Sequence[RunSpec]) -> str:
+    """How many runs there will be, and what each is."""
+    real = sum(len(spec.lanes) - 1 for spec in specs if spec.extent == "ways")
+    replayed = sum(spec.extent != "ways" for spec in specs)
+    parts = ["One run per draft, one after the other; the target answers and is timed once. "] if replayed > 1 else []
+    if real:
+        parts.append(f"Plain decoding and {numbers.counted(real, 'way')} really write every prompt. ")
+    return "".join(parts)
 
 
 def _prompt_tokens(spec: RunSpec) -> list[int]:

@@ -47,8 +47,8 @@ def show(group: str) -> None:
 
 
 def latest(runs: list[Run]) -> list[Run]:
-    """One run per draft, the last one: what was cancelled may have been measured again."""
-    return list({address(run.spec.draft): run for run in runs}.values())
+    """One run per draft and kind of run, the last one: what was cancelled may have been measured again."""
+    return list({(run.spec.extent, address(run.spec.draft)): run for run in runs}.values())
 
 
 def _header(runs: list[Run]) -> None:
@@ -56,7 +56,8 @@ def _header(runs: list[Run]) -> None:
     spec = runs[0].spec
     size = f"{numbers.counted(len(spec.prompts), 'prompt')}, at most {numbers.counted(spec.max_new_tokens, 'token')} each"
     facts = f"{look.plain(spec.device)}, {spec.dtype}, {look.plain(decoding_box.words(spec))}. {size}."
-    drafts = " ".join(f":green-badge[:material/edit: draft {look.plain(run.spec.draft.name)}]" for run in runs)
+    names = dict.fromkeys(name for run in runs for name in result.drafts(run))
+    drafts = " ".join(f":green-badge[:material/edit: draft {look.plain(name)}]" for name in names)
     st.markdown(f":blue-badge[:material/neurology: target {look.plain(spec.target.name)}] {drafts} :small[:gray[{facts}]]")
 
 
@@ -76,6 +77,8 @@ def _ended(runs: list[Run]) -> None:
         _begin_anew()
     if best:
         look.next_step("See the whole curve of the fastest draft.", "gamma", "Choose gamma", {"run": best})
+    else:
+        look.next_step("Look for a draft that fits the target better.", "pair", "Pair", {"target": address(runs[0].spec.target)})
 
 
 def _begin_anew() -> None:

@@ -6,11 +6,13 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
+from core import way_words
 from core.address import address
 from core.analysis import Analysis, sentence_case
 from core.errors import NotMeasured
 from core.figures import Range, ranges
-from core.group import Contender, Ranking, rank
+from core.group import Ranking, rank
+from core.group_rows import Contender
 from core.policies import Drafting, FixedGamma, TransformersDefault, describe
 from core.recommend import FLAT
 from core.runs import Run
@@ -43,7 +45,7 @@ def show(runs: Sequence[Run]) -> str | None:
     with right:
         _links(runs)
     _table(ranking, best)
-    return next(each.run_id for each in ranking.contenders if each.kind == "draft")
+    return next((each.run_id for each in ranking.contenders if each.kind == "draft"), None)
 
 
 def chosen(ranking: Ranking, runs: Sequence[Run]) -> Contender:
@@ -53,7 +55,7 @@ def chosen(ranking: Ranking, runs: Sequence[Run]) -> Contender:
     close = [each for each in drafting if each.against_best >= drafting[0].against_best / FLAT]
 
     def size(each: Contender) -> int:
-        found = where.get(each.run_id) if each.kind == "draft" else None
+        found = where.get(each.run_id) if each.draft else None
         return found.draft_bytes or found.draft_parameters if found else 0
 
     return min(close, key=size)
@@ -77,13 +79,18 @@ def facts(ranking: Ranking, best: Contender) -> str:
     if best.on_these_prompts:
         parts.append(f"**{numbers.interval(best.on_these_prompts)}** on these prompts;")
     parts.append(f"**{traffic}** for traffic like these." if traffic else "too few prompts for an interval for other traffic.")
-    parts.append(look.ORIGINS["confirmed" if best.confirmed else "replayed"])
+    parts.append(look.ORIGINS[_known(best)])
     others = [each for each in ranking.contenders if each.kind != "plain" and each is not best]
     if others:
         faster = f" It is within 2 % of the fastest and takes the least memory; {name(others[0])}" if others[0].speedup > best.speedup else ""
         following = faster or f" Next best: {_with_setting(others[0])}"
         parts.append(f":small[:gray[{following.strip()}: {numbers.ratio(others[0].speedup)}.]]")
     return " ".join(parts)
+
+
+def _known(each: Contender) -> str:
+    """How a contender's speedup is known."""
+    return "measured" if each.measured_only else "confirmed" if each.confirmed else "replayed"
 
 
 def name(each: Contender) -> str:
@@ -100,8 +107,8 @@ def _unique(ranking: Ranking) -> list[str]:
 def _with_setting(each: Contender) -> str:
     """A contender at its best setting, as a person would say it."""
     policy = each.policy
-    if each.kind == "lookup" or not isinstance(policy, Drafting):
-        return describe(policy).replace(":", " of", 1)
+    if each.draft is None or not isinstance(policy, Drafting):
+        return look.plain(way_words.setting(policy))
     if policy == TransformersDefault():
         return f"{name(each)} with the library's default ({policy.limit}, {policy.threshold:g})"
     if policy == FixedGamma(policy.limit):
@@ -149,15 +156,17 @@ def _cells(own: str, each: Contender) -> dict[str, object]:
         "Paired interval": numbers.interval(each.between),
         "alpha": found.alpha.value if found else None,
         "c": found.costs.c if found else None,
-        "Known by": "reference" if each.kind == "plain" else "confirmed" if each.confirmed else "replayed",
+        "Known by": "reference" if each.kind == "plain" else "measured only" if each.measured_only else _known(each),
     }
 
 
 def _links(runs: Sequence[Run]) -> None:
-    """Each draft's own result, with its outcome in a few words."""
+    """Each run's own result, with its outcome in a few words; by its draft, or that it was run in several ways."""
     st.markdown("**Each draft alone**")
     for run in runs:
         with st.container(gap="xxsmall"):
-            label = f"**{look.plain(run.spec.draft.name)}**"
+            ways = "several ways, really run" if run.spec.extent == "ways" else ""
+            drafts = look.plain(", ".join(result.drafts(run)))
+            label = f"**{drafts or ways}**{f', {ways}' if drafts and ways else ''}"
             st.page_link(page_path("measure"), label=label, icon=result.STATUS_ICONS[run.status], query_params={"run": run.id})
             look.note(result.outcome(run))

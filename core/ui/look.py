@@ -1,6 +1,6 @@
 """The shared look: palette by theme, headline, badges, figures with their table, the way on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -99,9 +99,11 @@ def mark_row(data: pd.DataFrame, row: int) -> Styler:
     return data.style.apply(lambda values: [tint if values.name == row else ""] * len(values), axis=1)
 
 
-def next_step(text: str, page: str, label: str, query: dict[str, str] | None = None) -> None:
+def next_step(text: str, page: str, label: str, query: Mapping[str, str | list[str]] | None = None) -> None:
     """The end of a page: one sentence, one way on."""
     st.divider()
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.markdown(f"**Next.** {text}", width="content")
-        st.page_link(page_path(page), label=f"**{label}**", icon=":material/arrow_forward:", icon_position="right", query_params=query)
+        st.page_link(
+            page_path(page), label=f"**{label}**", icon=":material/arrow_forward:", icon_position="right", query_params=dict(query) if query else None
+        )

@@ -27,10 +27,11 @@ def asked() -> bool:
 def show(runs: Sequence[Run]) -> None:
     """Choose the prompts to add, and begin. All runs have the same target, prompts and settings."""
     spec = runs[0].spec
-    drafts = [address(run.spec.draft) for run in runs]
+    drafts = list(dict.fromkeys(address(run.spec.draft) for run in runs))
     kept = numbers.counted(len(spec.prompts), "prompt")
     facts = f"Everything else stays: {look.plain(decoding_box.words(spec))}, {spec.dtype}, {look.plain(spec.device)}, seed {spec.seed}."
-    reused = "Their answers are reused as long as the worker has them; they are timed anew, together with the new ones."
+    replayed = "Their answers are reused as long as the worker has them; they are timed anew, together with the new ones."
+    reused = replayed if spec.extent == "full" else "All of it is really run anew, together with the new ones."
     look.headline(f"Add to the {kept} of this run", f":small[:gray[{facts} {reused}]]")
     found = prompt_source.prompt_source(address(spec.target), drafts, spec.max_new_tokens, chat_template=spec.chat_template)
     new = _new(spec.prompts, found)

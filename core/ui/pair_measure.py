@@ -1,4 +1,4 @@
-"""The way on: measure the drafts that fit. Prompts are chosen on the next page, where one run per draft is queued."""
+"""The way on: measure the drafts that fit, really run those with other tokens. Prompts are chosen on the next page, one run per draft is queued."""
 
 import streamlit as st
 
@@ -10,31 +10,42 @@ from core.ui.frame import page_path
 
 def button(view: View) -> None:
     """The one primary button; disabled with the reason where no draft fits."""
-    fitting = [draft for draft in view.drafts if draft.fits]
-    chosen = [draft.model.address for draft in fitting]
-    label = f"Measure {numbers.counted(len(fitting), 'draft')}" if fitting else "Measure"
+    fitting, real = ([draft for draft in view.drafts if each(draft)] for each in (_fits, _translates))
+    chosen = [draft.model.address for draft in view.drafts if draft in (*fitting, *real)]
+    label = f"Measure {numbers.counted(len(fitting), 'draft')}" if fitting else "Run it for real" if real else "Measure"
     with st.container(horizontal=True, vertical_alignment="center"):
         pressed = st.button(
             label,
             type="primary",
             icon=":material/timer:",
-            disabled=not fitting,
+            disabled=not chosen,
             on_click=pair_pick.choose,
             args=(view.target.address, chosen),
         )
-        look.note(_what_happens(view, fitting))
+        look.note(_what_happens(view, fitting, real))
     if pressed:
         forget_run()
         st.switch_page(page_path("measure"), query_params=pair_pick.in_address(view.target.address, chosen))
 
 
-def _what_happens(view: View, fitting: list[Candidate]) -> str:
-    if not fitting:
+def _fits(draft: Candidate) -> bool:
+    return draft.fits
+
+
+def _translates(draft: Candidate) -> bool:
+    return draft.translates
+
+
+def _what_happens(view: View, fitting: list[Candidate], real: list[Candidate]) -> str:
+    if not fitting and not real:
         return _why_not(view)
-    runs = "Prompts are chosen on the next page" + (", then one run per draft is queued." if len(fitting) > 1 else ".")
-    download = _download_bytes(view, fitting)
+    runs = "Prompts are chosen on the next page" + (", then one run per draft is queued." if len(fitting) + len(real) > 1 else ".")
+    if real:
+        names = ", ".join(look.plain(draft.model.name) for draft in real)
+        runs += f" {names}: other tokens, so it is really run and timed, and nothing is replayed."
+    download = _download_bytes(view, [*fitting, *real])
     size = f" {numbers.file_size(download)} to download, unless already here." if download else ""
-    out = [draft.model.name for draft in view.drafts if not draft.fits and not _awaited(draft)]
+    out = [draft.model.name for draft in view.drafts if not draft.fits and not draft.translates and not _awaited(draft)]
     left = f" Left out: {', '.join(map(look.plain, out))}." if out else ""
     return f"{runs}{size}{left}"
 
@@ -46,7 +57,7 @@ def _why_not(view: View) -> str:
         return "Only pairs whose vocabularies were compared are measured."
     if any(draft.verdict_value and draft.verdict_value.kind == "same_size_different_map" for draft in view.drafts):
         return "Refused: the sizes are equal but the ids stand for other tokens. The library would run this pair without a word, and slower."
-    return "Only pairs that run natively in Transformers are measured here: equal vocabulary sizes, and ids that stand for the same tokens."
+    return "Only pairs that run in Transformers are measured here: ids that stand for the same tokens, or vocabularies of different sizes."
 
 
 def _awaited(draft: Candidate) -> bool:

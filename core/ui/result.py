@@ -11,6 +11,7 @@ from core.recommend import Recommendation
 from core.runs import Run, Status
 from core.ui import decoding_box, explore, look, numbers, parting, runs_columns
 from core.verdict import assisted, differing
+from core.way_results import draft_name
 
 STATUS_ICONS: dict[Status, str] = {
     "queued": ":material/hourglass_empty:",
@@ -41,8 +42,15 @@ def pair_header(run: Run, note: str = "") -> None:
         facts = f"{_origin(run)} {'' if is_record(run) else facts}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         target = f":blue-badge[:material/neurology: target {look.plain(spec.target.name)}]"
-        draft = f":green-badge[:material/edit: draft {look.plain(spec.draft.name)}]"
-        st.markdown(f"{target} {draft} :small[:gray[{f'{note}. ' if note else ''}{facts}]]")
+        badges = " ".join(f":green-badge[:material/edit: draft {look.plain(name)}]" for name in drafts(run))
+        st.markdown(f"{target} {badges} :small[:gray[{f'{note}. ' if note else ''}{facts}]]")
+
+
+def drafts(run: Run) -> list[str]:
+    """Every draft of a run in several ways, which may be none; else the one there is."""
+    if run.spec.extent != "ways":
+        return [run.spec.draft.name]
+    return list(dict.fromkeys(name for lane in run.spec.lanes if (name := draft_name(run, lane))))
 
 
 def _origin(run: Run) -> str:
