@@ -14,14 +14,14 @@ import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
-from transformers.cache_utils import DynamicSlidingWindowLayer
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from core.errors import DeviceError, ModelError
 from core.numbers import file_size
 from core.runs import ModelRef, RunSpec
 from core.worker.download import Report
 from core.worker.environment import device_named
-from core.worker.loading import DTYPES, Key, first_line, keys
+from core.worker.loading import DTYPES, Key, keys
 from core.worker.models import Pair, check_cache
 from core.worker.places import places
 from core.worker.room import out_of_memory
@@ -48,7 +48,7 @@ def build(spec: RunSpec, report: Report) -> tuple[Pair, tuple[str, ...]]:
     for (_, key, role), config in zip(both, configs, strict=True):
         models.append(_built(config, key, role, torch.device(key.device)))
         _check(models[-1], role)
-        report("load", len(models), 2)
+        report("load", len(models), len(both))
     contexts = [limit for model in models if (limit := getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None))]
     empty = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel()))
     return Pair(models[0], models[1], empty, (), min(contexts, default=None), models[0].device), unlike
@@ -74,7 +74,7 @@ def _config(ref: ModelRef, key: Key, role: str) -> PretrainedConfig:
         config = AutoConfig.from_pretrained(key.place.folder, **key.place.loader)
         text = config.get_text_config(decoder=True)
     except Exception as error:
-        raise ModelError(f"The config of the {role} {ref.name} cannot be read: {first_line(error)} Correct it, or choose another model.") from error
+        raise ModelError(f"The config of the {role} {ref.name} cannot be read: {_why(error)} Correct it, or choose another model.") from error
     if config.is_encoder_decoder:
         raise ModelError(f"The {role} {ref.name} is an encoder-decoder ({config.model_type}), which is not timed here. Choose a decoder.")
     layers = getattr(text, "num_hidden_layers", 0)
@@ -87,14 +87,13 @@ def _config(ref: ModelRef, key: Key, role: str) -> PretrainedConfig:
 
 def _unquantised(config: PretrainedConfig, role: str) -> str:
     """Leave the quantisation out of the config, and say so; "" where there is none."""
-    parts = [part for part in (config, config.get_text_config(decoder=True)) if getattr(part, "quantization_config", None) is not None]
+    text = config.get_text_config(decoder=True)
+    parts = [part for part in ([config] if text is config else [config, text]) if getattr(part, "quantization_config", None) is not None]
     for part in parts:
         del part.quantization_config
-    return (
-        f"The {role}'s repository keeps quantised weights; it was timed with unquantised ones, which take more memory and other kernels."
-        if parts
-        else ""
-    )
+    if not parts:
+        return ""
+    return f"The {role}'s repository keeps quantised weights; it was timed with unquantised ones, which take more memory and other kernels."
 
 
 def _built(config: PretrainedConfig, key: Key, role: str, device: torch.device) -> PreTrainedModel:
@@ -107,7 +106,7 @@ def _built(config: PretrainedConfig, key: Key, role: str, device: torch.device) 
     except Exception as error:  # a class may raise anything for values it cannot use
         if out_of_memory(error):
             raise
-        raise ModelError(f"Transformers cannot build the {role} from its config: {first_line(error)} Correct it, or choose another model.") from error
+        raise ModelError(f"Transformers cannot build the {role} from its config: {_why(error)} Correct it, or choose another model.") from error
     return model.eval()
 
 
@@ -129,7 +128,15 @@ def _check_room(both: list[tuple[Key, PretrainedConfig, str]]) -> None:
 @torch.no_grad()
 def _check(model: PreTrainedModel, role: str) -> None:
     """Rejected tokens can be taken back, and a pass gives ordinary numbers."""
+    if not all(isinstance(layer, DynamicLayer) for layer in DynamicCache(config=model.config).layers):
+        raise ModelError(f"The {role} keeps a running state ({model.config.model_type}), so rejected tokens cannot be undone. Choose another model.")
     check_cache(model, role)
     logits = model(input_ids=torch.arange(TRIED_TOKENS, device=model.device)[None] % model.config.get_text_config(decoder=True).vocab_size).logits
     if not bool(torch.isfinite(logits).all()):
         raise ModelError(f"With random weights the {role} ({model.config.model_type}) gives no finite numbers, so its times would mean nothing.")
+
+
+def _why(error: Exception) -> str:
+    """The library's own reason, on one line."""
+    line = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+    return f"{line}."

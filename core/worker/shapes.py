@@ -35,8 +35,11 @@ def shapes(spec: RunSpec, sink: Sink, garage: Garage) -> None:
         pair, unlike = architectures.build(spec, sink.stage)
     else:
         pair, unlike = garage.get(spec, sink.stage), ()
+        sink.stage("load", 2, 2)
     if pair.feeding.encodes:
-        raise ModelError(f"{spec.target.name} is an encoder-decoder, and batches of prompts for encoders are not timed here. Measure the pair instead.")
+        raise ModelError(
+            f"{spec.target.name} is an encoder-decoder, and batches of encoded prompts are not timed here. Measure the pair instead."
+        )
     if pair.context is not None and min(spec.cache_lengths) + WIDEST > pair.context:
         raise InvalidInput(
             f"This pair can hold {pair.context:,} tokens, too few for {min(spec.cache_lengths):,} in the cache and {WIDEST} more. Ask for less."
@@ -44,7 +47,6 @@ def shapes(spec: RunSpec, sink: Sink, garage: Garage) -> None:
     notes = (*unlike, *architectures.notes(pair, max(spec.cache_lengths), built=spec.random_weights))
     begun = environment(spec, pair).model_copy(update={"notes": notes})
     sink.environment(begun)
-    sink.stage("load", 2, 2)
     _Timing(spec, sink, pair).run()
     sink.environment(begun.model_copy(update=peaks(pair.devices)))
 
