@@ -27,12 +27,15 @@ PAGE_PROBES = f"""() => {{
   const found = [];
   if (window.betrayed) found.push('a script ran');
   for (const each of document.querySelectorAll('[data-{MARK}]')) found.push('an element of ' + each.dataset.{MARK});
-  for (const each of document.querySelectorAll('[href*="{HOST}"], [src*="{HOST}"]')) found.push('a link of ' + (each.href || each.src));
+  const honest = each => each.tagName === 'A' && each.href.replace(/\\/$/, '') === each.textContent.replace(/\\/$/, '');
+  const theirs = document.querySelectorAll('[href^="https://{HOST}"], [src^="https://{HOST}"], [href^="javascript:"]');
+  for (const each of theirs) if (!honest(each)) found.push('a link of ' + (each.href || each.src) + ' as ' + each.textContent);
   for (const each of document.querySelectorAll('.katex')) if (each.textContent.includes('{MARK}')) found.push('a formula: ' + each.textContent);
   for (const each of document.querySelectorAll('strong, em, del, h2 > code')) if (each.textContent.startsWith('bold{MARK}')) found.push('Markdown');
   return found;
 }}"""
-"""What a page must answer with nothing. `betray` is the function that the texts call."""
+"""What a page must answer with nothing. An address in a text may be drawn as a link to that address, in the same words, as Markdown does it
+everywhere; under other words it may not. `betray` is the function that the texts call."""
 BEGIN = "window.betray = () => { window.betrayed = true; }"
 
 

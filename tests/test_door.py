@@ -14,8 +14,8 @@ from tests.apps import ok, texts
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(file.stem for file in (ROOT / "pages").glob("*.py") if file.stem != "__init__")
-ANN = {"is_logged_in": True, "email": "ann@example.com", "sub": "1", "iss": "https://id.example.com"}
-AUTH = {"client_id": "x", "client_secret": "x", "cookie_secret": "x", "redirect_uri": "x", "server_metadata_url": "x"}
+ANN: dict[str, object] = {"is_logged_in": True, "email": "ann@example.com", "sub": "1", "iss": "https://id.example.com"}
+AUTH: dict[str, object] = {"client_id": "x", "client_secret": "x", "cookie_secret": "x", "redirect_uri": "x", "server_metadata_url": "x"}
 
 
 def open_as(page: str, user: dict[str, object] | None = None, **auth: object) -> AppTest:
@@ -85,8 +85,8 @@ def test_a_login_that_cannot_be_read_lets_nobody_in(app_site: None, tmp_path: Pa
     file = tmp_path / "secrets.toml"
     file.write_text("[auth\nclient_id = ")
     monkeypatch.setattr("streamlit.runtime.secrets.secrets_singleton._secrets", None)
-    get = st.config.get_option
-    monkeypatch.setattr(st.config, "get_option", lambda name: [str(file)] if name == "secrets.files" else get(name))
+    get = st.get_option
+    monkeypatch.setattr(st, "get_option", lambda name: [str(file)] if name == "secrets.files" else get(name))
     app = ok(AppTest.from_file("../pages/runs.py", default_timeout=30).run())
     assert [shown.value for shown in app.title] == ["The login cannot be read"]
 

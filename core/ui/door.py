@@ -46,7 +46,7 @@ def sign_out(settings: Settings) -> None:
 
 def _unreadable_secrets() -> bool:
     """Whether there is a file that may hold a login and cannot be read; Streamlit takes that for no login at all."""
-    if not any(Path(file).exists() for file in st.config.get_option("secrets.files")):
+    if not any(Path(file).exists() for file in st.get_option("secrets.files")):
         return False
     try:
         len(st.secrets)
