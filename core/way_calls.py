@@ -48,7 +48,7 @@ class Beside:
 
     def by_prompt(self, seconds: Floats, prompts: int) -> Floats:
         """(n,) -> (prompts,) sums; 0 where the prompt was not written."""
-        return np.bincount(self.prompt, weights=seconds, minlength=prompts)
+        return _sums(self.prompt, seconds, prompts)
 
     @property
     def decode(self) -> Speed | None:
@@ -63,8 +63,8 @@ class Beside:
     def _speed(self, plain_s: Floats, own_s: Floats) -> Speed | None:
         if not len(self.prompt):
             return None
-        written = np.unique(self.prompt)
-        above, below = (np.bincount(self.prompt, weights=seconds)[written] for seconds in (plain_s, own_s))
+        written, place = np.unique(self.prompt, return_inverse=True)
+        above, below = (_sums(place, seconds, len(written)) for seconds in (plain_s, own_s))
         value = float(log_ratio(above, below))
         return Speed(float(np.exp(value)), _these(self.prompt, plain_s, own_s, value), ratio_interval(above, below))
 
@@ -76,10 +76,17 @@ def _these(prompt: NDArray[np.int64], plain_s: Floats, own_s: Floats, value: flo
     if freedom < 1:
         return None
     logs = np.log(plain_s / own_s)
-    scatter = logs - (np.bincount(place, weights=logs) / count)[place]
+    scatter = logs - (_sums(place, logs, len(found)) / count)[place]
     variance = float(scatter @ scatter) / freedom
     share = own_s / own_s.sum()
     return interval(value, t_quantile(freedom) * float(np.sqrt(variance * (share @ share))))
+
+
+def _sums(place: NDArray[np.int64], values: Floats, size: int) -> Floats:
+    """(n,) -> (size,) sums by place."""
+    sums: Floats = np.zeros(size)
+    np.add.at(sums, place, values)
+    return sums
 
 
 def calls(run: Run, lane: int) -> list[Generation]:

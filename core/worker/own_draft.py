@@ -25,11 +25,19 @@ from core.worker.places import places
 from core.worker.processors import name_of
 from core.worker.room import out_of_memory
 
+_FAILURES = (*LOAD_FAILURES, IndexError)
 _OF_DFLASH = ("block_size", "target_layer_ids", "mask_token_id")
 
 
 def check(target: PreTrainedModel, lane: Lane) -> None:
     """Raise InvalidInput or ModelError when this target cannot draft for itself in the way the lane asks for."""
+    if isinstance(lane.policy, EarlyExit | OwnHeads) and target.config.is_encoder_decoder:
+        raise ModelError(
+            f"{name_of(target)} is an encoder-decoder ({target.config.model_type}), and Transformers 5.24 lets decoders alone draft for themselves. "
+            "Choose a draft model, or prompt lookup."
+        )
+    if isinstance(lane.policy, EarlyExit | OwnHeads) and target.config.is_encoder_decoder:
+        raise InvalidInput(f"{name_of(target)} is an encoder-decoder, and only decoders draft with their own layers. Choose a draft model.")
     if isinstance(lane.policy, EarlyExit):
         _check_early_exit(target, lane.policy.layers)
     if isinstance(lane.policy, OwnHeads) and lane.policy.method == "mtp":
@@ -42,7 +50,7 @@ def _check_early_exit(target: PreTrainedModel, layers: int) -> None:
         raise InvalidInput(f"Early exit after {layers} layers is all of {name_of(target)}, which has {most}. Choose fewer.")
     try:
         ran = layers_run(target, layers)
-    except LOAD_FAILURES as error:
+    except _FAILURES as error:
         if out_of_memory(error):
             raise
         raise ModelError(f"{_cannot_exit(target)}: {first_line(error)} Choose another way to draft.") from error
@@ -122,7 +130,7 @@ def explained(pair: Pair, lane: Lane) -> Iterator[None]:
     """Turn a failure of the library while the target drafts for itself into a ModelError with a sentence."""
     try:
         yield
-    except LOAD_FAILURES as error:
+    except _FAILURES as error:
         if not isinstance(lane.policy, EarlyExit | OwnHeads) or out_of_memory(error):
             raise
         raise ModelError(

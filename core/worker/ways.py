@@ -87,7 +87,8 @@ def _load(spec: RunSpec, sink: Sink, garage: Garage) -> tuple[list[_Way], Enviro
         sink.environment(known)
     found: list[_Way] = []
     for lane in spec.lanes:
-        pair, more = own, dict[str, Any]()
+        pair = own if isinstance(lane.policy, Drafting) else replace(own, draft_tokenizer=None)
+        more: dict[str, Any] = {}
         if isinstance(lane.policy, Drafting) and lane.draft not in (None, spec.draft):
             pair = garage.get(spec.model_copy(update={"draft": lane.draft}), sink.stage)
         if isinstance(lane.policy, OwnHeads) and lane.draft is not None:
@@ -163,7 +164,7 @@ class _Ways:
         ids, budget, heard = way.prompts[prompt], self._spec.max_new_tokens, list[Heard]()
         if not way.drafts:
             return self._generate(way, pair, ids, budget, seed, RoundClock()), heard
-        ear = Ear(ids.shape[1], lambda _took_s: (0.0, 0.0), heard.append)
+        ear = Ear(pair, ids, lambda _took_s: (0.0, 0.0), heard.append)
         with ear.at(pair.target, listening=True):
             return self._generate(way, pair, ids, budget, seed, ear), heard
 
@@ -185,7 +186,7 @@ class _Ways:
         if not isinstance(policy, Drafting):
             return 0.0
         own = torch.tensor([translated.draft_ids(way.pair, ids)], dtype=torch.long)
-        return prefill_seconds(way.pair.draft, own.to(way.pair.draft.device), self._quiet)
+        return prefill_seconds(way.pair.draft, own.to(way.pair.draft.device), self._quiet, feeding=way.pair.feeding)
 
     def _report(self, block: int, prompt: int, lane: int, timed: Timed, heard: list[Heard], share: float, noted: WayCall | None) -> None:
         plain = self._plain.setdefault(prompt, timed.tokens)
