@@ -11,7 +11,6 @@ input, which stays open until it should end; progress, and at last the folders o
 
 import contextlib
 import json
-import logging
 import os
 import re
 import subprocess
@@ -25,9 +24,11 @@ from filelock import FileLock, Timeout
 from huggingface_hub import constants
 
 from core.child import HUB_OFFLINE_ASKED, ROOT
-from core.errors import ModelError
+from core.errors import DraftgaugeError, ModelError
+from core.log import set_up
+from core.redact import redacted
 from core.runs import ModelRef, Stage
-from core.worker import hub_files
+from core.worker import hub_config, hub_files
 
 Report = Callable[[Stage, int, int], None]
 
@@ -35,32 +36,33 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _PARTIAL = re.compile(r"(?P<etag>.+)\.[0-9a-f]{8}\.incomplete")
 
 
-def fetch(refs: Sequence[ModelRef], report: Report) -> list[Path]:
+def fetch(refs: Sequence[ModelRef], report: Report, *, weights: bool = True) -> list[Path]:
     """The folders of these Hub models at their revisions, downloaded where they are not whole in the cache.
 
-    `report` is told the stage "download" with bytes done and in total. Raises ModelError with a sentence: no such model or
-    revision, gated, no safetensors weights, network or disk failed.
+    weights: without them the folders hold config.json, and nothing more is downloaded. `report` is told the stage "download" with bytes done
+    and in total. Raises ModelError with a sentence: no such model or revision, gated, no safetensors weights, network or disk failed.
     """
     cache = Path(constants.HF_HUB_CACHE)
-    found = [hub_files.whole(ref, cache) if _COMMIT.fullmatch(ref.revision) else None for ref in refs]  # a branch may have moved on
+    whole = hub_files.whole if weights else hub_config.there
+    found = [whole(ref, cache) if _COMMIT.fullmatch(ref.revision) else None for ref in refs]  # a branch may have moved on
     there = [folder for folder in found if folder is not None]
     if len(there) == len(refs):
         return there
     report("download", 0, 0)
     try:
-        return _in_a_process(refs, cache, report)
+        return _in_a_process(refs, cache, report, weights)
     finally:
         for ref in refs:
             sweep(cache, ref.path)
 
 
-def _in_a_process(refs: Sequence[ModelRef], cache: Path, report: Report) -> list[Path]:
+def _in_a_process(refs: Sequence[ModelRef], cache: Path, report: Report, weights: bool) -> list[Path]:
     command = [sys.executable, "-m", "core.worker.download"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=_environment(), bufsize=0)
     try:
         assert process.stdin is not None
         assert process.stdout is not None
-        asked = {"cache": str(cache), "refs": [ref.model_dump() for ref in refs]}
+        asked = {"cache": str(cache), "refs": [ref.model_dump() for ref in refs], "weights": weights}
         with contextlib.suppress(BrokenPipeError):  # it has died; that it says nothing tells
             process.stdin.write(json.dumps(asked).encode() + b"\n")
         for line in process.stdout:
@@ -101,7 +103,7 @@ def sweep(cache: Path, repository: str) -> None:
 
 def main() -> None:
     """What the process does. Everything that libraries print goes to standard error, which is the worker's log."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    set_up()
     voice = os.dup(1)
     os.dup2(2, 1)
 
@@ -114,9 +116,13 @@ def main() -> None:
         threading.Thread(target=_end_with, args=(asked,), name="worker", daemon=True).start()
         refs = [ModelRef.model_validate(ref) for ref in what["refs"]]
         try:
-            folders = hub_files.download(refs, Path(what["cache"]), lambda done, total: say(done=done, total=total))
-        except ModelError as error:
-            say(refused=str(error))
+            cache = Path(what["cache"])
+            if what["weights"]:
+                folders = hub_files.download(refs, cache, lambda done, total: say(done=done, total=total))
+            else:
+                folders = hub_config.download(refs, cache)
+        except DraftgaugeError as error:
+            say(refused=redacted(str(error)))
         else:
             say(folders=[str(folder) for folder in folders])
 

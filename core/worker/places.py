@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ModelError
+from core.model_folder import check_harmless
 from core.runs import ModelRef, RunSpec
 from core.worker import download
 from core.worker.download import Report
@@ -30,11 +31,19 @@ class Place:
         how: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         return {**how, "gguf_file": self.gguf_file} if self.gguf_file else how
 
+    @property
+    def weights_loader(self) -> dict[str, Any]:
+        """The same for the weights: without this the library would fall back to pickled ones where safetensors are missing."""
+        return self.loader if self.gguf_file else {**self.loader, "use_safetensors": True}
 
-def places(spec: RunSpec, report: Report) -> tuple[Place, Place]:
-    """Where target and draft are, after what is missing of Hub models was downloaded. Raises ModelError."""
+
+def places(spec: RunSpec, report: Report, *, weights: bool = True) -> tuple[Place, Place]:
+    """Where target and draft are, after what is missing of Hub models was downloaded; their config.json alone without `weights`.
+
+    Raises ModelError.
+    """
     hub = [ref for ref in (spec.target, spec.draft) if ref.source == "hub"]
-    folders = dict(zip(hub, download.fetch(hub, report), strict=True)) if hub else {}
+    folders = dict(zip(hub, download.fetch(hub, report, weights=weights), strict=True)) if hub else {}
     return _place(spec.target, folders, "target"), _place(spec.draft, folders, "draft")
 
 
@@ -46,6 +55,7 @@ def _place(ref: ModelRef, folders: dict[ModelRef, Path], role: str) -> Place:
     if not (folder / "config.json").is_file():
         what = "holds no config.json" if folder.is_dir() else "does not exist"
         raise ModelError(f"The {role}'s folder {folder} {what}. Choose another model, or put its files back.")
+    check_harmless(folder)
     return Place(folder, changed_ns=newest(Place(folder)))
 
 
@@ -58,6 +68,7 @@ def newest(place: Place) -> int:
 def _gguf_place(file: Path, role: str) -> Place:
     if not file.is_file():
         raise ModelError(f"The {role}'s file {file} does not exist. Choose another model, or put it back.")
+    check_harmless(file.parent)
     needed = [package for package in _FOR_GGUF if importlib.util.find_spec(package) is None]
     if needed:
         raise ModelError(f"The {role} {file.name} is a GGUF file, and its reader is not installed. Install it with: pip install {' '.join(needed)}")
