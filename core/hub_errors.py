@@ -151,6 +151,10 @@ def _no_revision(asked: Asked, error: BaseException) -> DraftgaugeError:
     return ModelError(f"{asked.wanted} has no revision {asked.revision!r}. Leave it out, or write a branch, tag or commit that exists.")
 
 
+def _no_file(asked: Asked, error: BaseException) -> DraftgaugeError:
+    return ModelError(f"A file that the Hub lists for {asked.wanted} is not there. Try again later, or choose another model or revision.")
+
+
 def _disabled(asked: Asked, error: BaseException) -> DraftgaugeError:
     return ModelError(f"{asked.wanted} has been disabled on the Hub. Choose another model.")
 
@@ -189,6 +193,7 @@ def _host(asked: Asked) -> str:
 
 _SENTENCES: tuple[tuple[type[BaseException], Callable[[Asked, BaseException], DraftgaugeError]], ...] = (
     (LocalEntryNotFoundError, _not_fetched),
+    (EntryNotFoundError, _no_file),
     (RevisionNotFoundError, _no_revision),
     (GatedRepoError, _gated),
     (DisabledRepoError, _disabled),

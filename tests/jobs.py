@@ -4,8 +4,11 @@ Each reports a stage and a generation first, so that a test can wait for it and 
 the partial results.
 """
 
+import ctypes
 import hashlib
+import mmap
 import os
+import signal
 import time
 
 from core.errors import ModelError
@@ -111,5 +114,48 @@ def shout(spec: RunSpec, sink: Sink, settings: Settings) -> None:
     os.system("echo neither am I")
 
 
-JOBS = [quick, sleep, forward, hang, stubborn, broken, refused, die, flood, shout]
-QUICK, SLEEP, FORWARD, HANG, STUBBORN, BROKEN, REFUSED, DIE, FLOOD, SHOUT = range(len(JOBS))
+def stuck(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """Minutes in native code that keeps Python's interpreter to itself, so that no thread of this process gets to run."""
+    ctypes.PyDLL(None).sleep(600)
+
+
+def frozen(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """Stopped as a whole, as by a debugger."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def bus(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """A file that is cut off while it is read through memory, as weights are."""
+    file = settings.data / "weights"
+    file.write_bytes(bytes(4 * mmap.PAGESIZE))
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as mapped:
+        file.write_bytes(b"")
+        mapped[2 * mmap.PAGESIZE]
+
+
+def crash(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """A bad pointer in native code."""
+    ctypes.string_at(8)
+
+
+def unspeakable(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """A sentence with the name of a file that is not UTF-8."""
+    raise ModelError(f"The file {os.fsdecode(bytes([255]))} is damaged.")
+
+
+def slow_to_start() -> list[DeviceInfo]:
+    """A driver that hangs when it is asked for its devices."""
+    time.sleep(600)
+    return devices()
+
+
+def many(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """Twenty reports, a tenth of a second apart, each written at once."""
+    for index in range(20):
+        sink.trace(index, random_trace(index))
+        sink.stage("plain" if index % 2 else "draft", index, 20)
+        time.sleep(0.1)
+
+
+JOBS = [quick, sleep, forward, hang, stubborn, broken, refused, die, flood, shout, stuck, frozen, bus, crash, unspeakable, many]
+QUICK, SLEEP, FORWARD, HANG, STUBBORN, BROKEN, REFUSED, DIE, FLOOD, SHOUT, STUCK, FROZEN, BUS, CRASH, UNSPEAKABLE, MANY = range(len(JOBS))

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -112,7 +113,7 @@ def test_a_branch_is_looked_up_and_without_a_network_the_cache_will_do(hub: Hub,
     folders = fetch([branch], Told())
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
     assert fetch([branch], Told()) == folders
-    with pytest.raises(ModelError, match=r"^http://127.0.0.1:9 cannot be reached \(ConnectError: .*\), and tiny/draft is not whole in the cache"):
+    with pytest.raises(ModelError, match=r"^127\.0\.0\.1 cannot be reached\. Check the network and HF_ENDPOINT.* Files that came whole are kept"):
         fetch([hub.ref("tiny/draft", "main")], Told())
 
 
@@ -156,7 +157,7 @@ def test_the_process_ends_with_its_worker(hub: Hub, spec: RunSpec):
     hub.repositories["tiny/target"].stalls = "model.safetensors"
     with subprocess.Popen([sys.executable, "-m", "core.worker.download"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=ROOT) as process:
         assert process.stdin is not None
-        process.stdin.write(json.dumps({"cache": constants.HF_HUB_CACHE, "refs": [spec.target.model_dump()]}).encode() + b"\n")
+        process.stdin.write(json.dumps({"cache": constants.HF_HUB_CACHE, "refs": [spec.target.model_dump()], "weights": True}).encode() + b"\n")
         process.stdin.flush()
         assert hub.stalled.wait(30)
         process.stdin.close()
@@ -185,28 +186,52 @@ def test_the_token_is_sent(hub: Hub, spec: RunSpec, monkeypatch: pytest.MonkeyPa
 def test_a_ban_on_the_network_is_kept(hub: Hub, spec: RunSpec, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # as every worker has it, for loading
     monkeypatch.setenv(HUB_OFFLINE_ASKED, "1")
-    with pytest.raises(ModelError, match="HF_HUB_OFFLINE forbids to download it"):
+    with pytest.raises(ModelError, match=r"HF_HUB_OFFLINE is set\. Unset it to ask the Hub\. tiny/target is not whole on this machine"):
         fetch([spec.target], Told())
     assert hub.asked == []
     monkeypatch.setenv(HUB_OFFLINE_ASKED, "")
     assert (fetch([spec.target], Told())[0] / "config.json").is_file()
 
 
+def with_weights(**faults: Any) -> Repository:
+    return Repository({"config.json": b"{}", "model.safetensors": bytes(100_000)}, **faults)
+
+
+def test_what_arrived_damaged_is_fetched_anew(hub: Hub, spec: RunSpec):
+    """Only that: what came whole stays."""
+    hub.repositories["tiny/target"].spoils = "model.safetensors"
+    with pytest.raises(ModelError, match=r"model\.safetensors of tiny/target arrived damaged"):
+        fetch([spec.target], Told())
+    hub.repositories["tiny/target"].spoils = ""
+    hub.asked.clear()
+    (folder,) = fetch([spec.target], Told())
+    assert hub.fetched("tiny/target") == {"model.safetensors"}
+    assert (folder / "model.safetensors").read_bytes() == hub.repositories["tiny/target"].files["model.safetensors"]
+
+
 @pytest.mark.parametrize(
     ("repository", "says"),
     [
-        (None, "has no model a/b, or it is private"),
-        (Repository({}, token="hf_other"), "has no model a/b, or it is private"),
+        (None, "There is no model a/b on the Hub that can be seen here. Check the spelling; a private one needs a token"),
+        (Repository({}, token="hf_other"), "There is no model a/b on the Hub that can be seen here"),
         (Repository({"config.json": b"{}"}, gated=True), r"a/b is gated. Ask for access at http://127.0.0.1:\d+/a/b, then set HF_TOKEN"),
-        (Repository({}, status=429, headers={"Retry-After": "17"}), "asks for a pause of 17 s"),
-        (Repository({}, status=503), "answered with status 503 when asked for a/b"),
+        (Repository({}, status=429, headers={"Retry-After": "17"}), r"for now \(429\)\. It asks to wait 17 seconds"),
+        (Repository({}, status=503), r"is out of order for the moment \(503\)\. Try again later"),
+        (with_weights(refuses="model.safetensors"), r"is out of order for the moment \(503\)\..* Files that came whole are kept"),
+        (
+            with_weights(refuses="model.safetensors", refusal=404, headers={"X-Error-Code": "EntryNotFound"}),
+            "A file that the Hub lists for a/b is not there",
+        ),
+        (with_weights(cuts="model.safetensors"), "gave an answer that is damaged or not the Hub's. Try again.* Files that came whole are kept"),
+        (with_weights(spoils="model.safetensors"), "model.safetensors of a/b arrived damaged: its checksum is not the Hub's. It was removed"),
+        (with_weights(spoils="config.json"), "config.json of a/b arrived damaged: its checksum is not the Hub's"),
         (Repository({"README.md": b""}), "a/b has no config.json"),
         (Repository({"config.json": b"{}", "pytorch_model.bin": b""}), "only pickled ones, which can run code and are refused"),
         (Repository({"config.json": b"{}"}), "neither model.safetensors nor its index"),
         (Repository({"config.json": b"{}", "model.safetensors.index.json": b"[]"}), "model.safetensors.index.json of a/b is damaged"),
         (
             Repository({"config.json": b"{}", "model.safetensors.index.json": b'{"weight_map": {"x": "../../evil.safetensors"}}'}),
-            r"names '../../evil.safetensors', which is not there",
+            r"names '../../evil.safetensors', which is no safetensors file beside it",
         ),
         (
             Repository({"config.json": b"{}", "model.safetensors": b""}, claimed_bytes={"model.safetensors": 10**18}),
@@ -222,7 +247,7 @@ def test_what_cannot_be_downloaded_is_said_in_a_sentence(hub: Hub, repository: R
 
 
 def test_a_revision_that_is_gone(hub: Hub, spec: RunSpec):
-    with pytest.raises(ModelError, match="tiny/target has no revision 0123456789"):
+    with pytest.raises(ModelError, match="tiny/target has no revision '0123456789"):
         fetch([hub.ref("tiny/target", "0123456789" * 4)], Told())
 
 
@@ -230,7 +255,9 @@ def test_a_full_disk(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     hub.repositories["a/b"] = Repository({"config.json": b"{}", "tokenizer.json": bytes(2_000_000)})
     with small_disk(tmp_path / "disk") as disk:
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(disk / "cache"))
-        with pytest.raises(ModelError, match=r"^The disk that holds .* is full\. Free some space, or set HF_HOME"):
+        with pytest.raises(
+            ModelError, match=r"^The disk that holds .* is full, so the files of a/b cannot be kept\. Free some space, or set HF"
+        ):
             fetch([hub.ref("a/b")], Told())
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from core import demo
 from core.errors import DraftgaugeError
 from core.hub_client import Limits
 from core.hub_errors import HubUnreachable
@@ -18,6 +19,7 @@ from tests import hub_server as faults
 from tests.hub_models import API, CONFIG, HEAD, ID, QUICK, SLACK_S, WEIGHTS, described, ref
 from tests.hub_server import COMMIT, Fault, HubServer, hub_server
 
+SPOILED = (Path(demo.TARGET.path) / "config.json").read_bytes().replace(b"4096", b"4095")
 UNREACHABLE: list[tuple[str, str, Fault, str]] = [
     ("silent", API, faults.silence, "sent nothing for 0.5 seconds"),
     ("dripping body", API, faults.drip(HEAD), "did not finish its answer within 1.5 seconds"),
@@ -42,6 +44,7 @@ UNREACHABLE: list[tuple[str, str, Fault, str]] = [
     ("another server", "HEAD /acme", faults.raw(b""), "could not be fetched from"),
     ("in a circle", API, lambda handler: handler.redirect(302, handler.path), "sent the request in a circle"),
     ("packed", API, faults.raw(gzip.compress(bytes(10_000_000)), Content_Encoding="gzip"), "answered in a packed form"),
+    ("changed on the way", CONFIG, faults.raw(SPOILED), "config.json of acme/target arrived damaged: its checksum is not the Hub's"),
     ("no HTTP", API, faults.drip(b"SSH-2.0\r\n\r\n"), "broke off its answer"),
 ]
 

@@ -18,7 +18,11 @@ from core.runs import ModelRef
 
 @dataclass
 class Repository:
-    """Files at one commit. `claimed_bytes` overrides the size that is stated for a file; `stalls` and `breaks` name a file half of which is sent."""
+    """Files at one commit. `claimed_bytes` overrides the size that is stated for a file.
+
+    stalls, breaks, cuts: a file half of which is sent, before the line falls silent, is closed once, or ends as if that were all of it, always.
+    spoils: a file of which one bit is sent wrong. refuses: a file that is answered with the status `refusal`, whatever else is.
+    """
 
     files: dict[str, bytes]
     commit: str = "c0ffee" * 6 + "beef"
@@ -29,6 +33,10 @@ class Repository:
     claimed_bytes: dict[str, int] = field(default_factory=dict)
     stalls: str = ""
     breaks: str = ""
+    cuts: str = ""
+    spoils: str = ""
+    refuses: str = ""
+    refusal: int = 503
 
     def of_folder(self, folder: Path) -> "Repository":
         self.files |= {file.name: file.read_bytes() for file in folder.iterdir()}
@@ -120,8 +128,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, headers={"X-Error-Code": "EntryNotFound"})
             return
         content = repository.files[name]
+        if name == repository.refuses and self.command == "GET":
+            self._send(repository.refusal, headers=repository.headers)
+            return
         headers = {"ETag": f'"{_etag(content)}"', "X-Repo-Commit": repository.commit, "Accept-Ranges": "bytes"}
-        if wanted := self.headers.get("Range"):
+        if name == repository.spoils and self.command == "GET":
+            content = content[:-1] + bytes([content[-1] ^ 1])
+        if name == repository.cuts and self.command == "GET":
+            self._send(200, content[: len(content) // 2], headers)
+        elif wanted := self.headers.get("Range"):
             self.hub.ranges.append(wanted)
             start = int(wanted.removeprefix("bytes=").partition("-")[0])
             headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"

@@ -16,6 +16,9 @@ import threading
 from typing import Any
 
 from core.errors import DraftgaugeError
+from core.log import set_up
+from core.parent import end_with_parent
+from core.redact import redacted
 from core.settings import Settings
 
 MOST_MEMORY_BYTES = 6 * 2**30
@@ -26,8 +29,9 @@ log = logging.getLogger("draftgauge.plan")
 
 def main() -> None:
     """Serve jobs until standard input ends."""
+    end_with_parent()
     settings = Settings.model_validate_json(sys.argv[1])
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    set_up()
     os.nice(10)
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
     voice = os.dup(1)
@@ -54,7 +58,7 @@ def _reply(line: bytes, settings: Settings) -> dict[str, Any]:
     try:
         return {"data": getattr(importlib.import_module(module), name)(job["arguments"], settings)}
     except DraftgaugeError as error:
-        return {"error": str(error)}
+        return {"error": redacted(str(error))}
     except MemoryError:
         return {"error": "This needs more memory to be read than is allowed here. Choose another model, or a smaller file."}
     except Exception as error:

@@ -26,10 +26,10 @@ def there(ref: ModelRef, cache: Path) -> Path | None:
 
 
 def download(refs: Sequence[ModelRef], cache: Path) -> list[Path]:
-    """The folders with the configs of all `refs`, fetched where they are missing. Raises ModelError."""
+    """The folders with the configs of all `refs`, fetched where they are missing. Raises ModelError, HubUnreachable."""
     folders: list[Path] = []
     for ref in refs:
-        with sentences(ref):
+        with sentences(ref, cache):
             folders.append(_fetched(ref, cache))
     return folders
 

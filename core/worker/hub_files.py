@@ -19,6 +19,8 @@ from huggingface_hub.errors import CachedRepoTreeNotFoundError
 from huggingface_hub.utils.tqdm import tqdm
 
 from core.errors import ModelError
+from core.hub_check import damaged, remove
+from core.hub_client import token
 from core.runs import ModelRef
 from core.worker.hub_errors import sentences
 
@@ -48,10 +50,13 @@ def whole(ref: ModelRef, cache: Path) -> Path | None:
 
 
 def download(refs: Sequence[ModelRef], cache: Path, tell: Tell) -> list[Path]:
-    """Fetch what is missing of all `refs` and return their folders; `tell` gets the weights' bytes done and in total. Raises ModelError."""
+    """Fetch what is missing of all `refs` and return their folders; `tell` gets the weights' bytes done and in total.
+
+    Raises ModelError, and HubUnreachable where another try may do.
+    """
     wanted: list[tuple[ModelRef, Path, Sizes]] = []
     for ref in refs:
-        with sentences(ref):
+        with sentences(ref, cache):
             folder = small_files(ref, cache)
             wanted.append((ref, folder, missing(ref, folder, _listed_or_there(ref, folder, cache))))
     total = sum(sum(sizes.values()) for _, _, sizes in wanted)
@@ -60,10 +65,27 @@ def download(refs: Sequence[ModelRef], cache: Path, tell: Tell) -> list[Path]:
     counter = Counter(total, tell)
     for ref, folder, sizes in wanted:
         if sizes:
-            with sentences(ref):
+            with sentences(ref, cache):
                 names = [glob.escape(name) for name in sizes]
-                snapshot_download(ref.path, revision=folder.name, cache_dir=cache, allow_patterns=names, tqdm_class=_bars(counter))
+                snapshot_download(
+                    ref.path, revision=folder.name, cache_dir=cache, token=token() or False, allow_patterns=names, tqdm_class=_bars(counter)
+                )
+    for ref, folder, sizes in wanted:
+        _check(ref, folder, sizes)
     return [folder for _, folder, _ in wanted]
+
+
+def _check(ref: ModelRef, folder: Path, fetched: Sizes) -> None:
+    """The library compares the length of what came, and not what came: a proxy or a disk may have changed it.
+
+    Raises ModelError after damaged files were removed, so that another try fetches them anew.
+    """
+    small = [file.name for file in folder.iterdir() if file.name not in fetched and not file.name.endswith(".safetensors")]
+    wrong = [name for name in (*fetched, *small) if damaged(folder / name)]
+    for name in wrong:
+        remove(folder / name)
+    if wrong:
+        raise ModelError(f"{wrong[0]} of {ref.path} arrived damaged: its checksum is not the Hub's. It was removed, so measure again.")
 
 
 def small_files(ref: ModelRef, cache: Path, *, local_files_only: bool = False) -> Path:
@@ -73,6 +95,7 @@ def small_files(ref: ModelRef, cache: Path, *, local_files_only: bool = False) -
             ref.path,
             revision=ref.revision or None,
             cache_dir=cache,
+            token=token() or False,
             allow_patterns=SMALL,
             ignore_patterns=[_IN_FOLDERS],
             local_files_only=local_files_only,
@@ -101,6 +124,9 @@ def _weights(ref: ModelRef, folder: Path, listed: Sizes) -> list[str]:
         names = sorted({str(name) for name in index["weight_map"].values()})
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"{INDEX} of {ref.path} is damaged ({error}). Choose another model or revision.") from error
+    wrong = [name for name in names if Path(name).name != name or not name.endswith(".safetensors")]
+    if wrong:
+        raise ModelError(f"{INDEX} of {ref.path} names {wrong[0][:80]!r}, which is no safetensors file beside it. Choose another model or revision.")
     gone = [name for name in names if name not in listed]
     if gone:
         raise ModelError(f"{INDEX} of {ref.path} names {gone[0]!r}, which is not there. Choose another model or revision.")

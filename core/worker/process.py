@@ -2,7 +2,7 @@
 
 Standard input carries {"run": id} and {"cancel": id}, one JSON object per line; standard output
 {"ready": true}, {"claimed": id} and {"finished": id, "status": ..., "error": ...}. When standard
-input ends, the server is gone, and so is this process, at once and whatever it does.
+input ends, the server is gone, and so is this process, at once and whatever it does (`core.parent`).
 """
 
 import contextlib
@@ -13,20 +13,29 @@ import os
 import queue
 import socket
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock
 from platformdirs import user_runtime_path
 
+from core import pair
 from core.child import log_file
 from core.errors import DeviceError, DraftgaugeError, StoreError
-from core.runs import Status
+from core.log import private, without_private
+from core.parent import end_with_parent
+from core.redact import redacted
+from core.runs import RunSpec, Status
 from core.settings import Settings
 from core.sink import StoreSink
 from core.store import Store, open_store
 from core.worker.cancellation import Cancellation, Cancelled
+
+T = TypeVar("T")
+
+RETRY_EVERY_S = 1.0
 
 log = logging.getLogger("draftgauge.worker")
 
@@ -36,6 +45,7 @@ class Process:
 
     def __init__(self, settings: Settings, device: str) -> None:
         """Starts to listen, and sends everything that libraries print to the log instead of the server."""
+        end_with_parent()
         self._settings, self._device = settings, device
         self._waiting: queue.Queue[str] = queue.Queue()
         self._cancellation = Cancellation()
@@ -45,14 +55,15 @@ class Process:
 
     def serve(self, measure_name: str, devices_name: str) -> None:
         """Record the devices, then measure what is asked for, until the server goes away."""
-        measure, devices = _function(measure_name), _function(devices_name)
-        store = open_store(self._settings)
-        store.set_devices(devices())
+        measure, found = _function(measure_name), _function(devices_name)()
         self._say(ready=True)
+        store = _patiently(lambda: open_store(self._settings))
+        _patiently(lambda: store.set_devices(found))
         while True:
             run_id = self._waiting.get()
             status, error = self._run(store, run_id, measure)
-            self._say(finished=run_id, status=status, error=error)
+            log.info("run %s %s", run_id, status)
+            self._say(finished=run_id, status=status, error=_storable(redacted(error)))
 
     def _listen(self) -> None:
         try:
@@ -75,32 +86,36 @@ class Process:
 
     def _run(self, store: Store, run_id: str, measure: Callable[..., None]) -> tuple[Status, str]:
         """Measure one run and keep what it reported, however it ended."""
+        if not _patiently(lambda: store.claim(run_id, socket.gethostname(), os.getpid())):
+            return "cancelled", ""
+        self._say(claimed=run_id)
         try:
-            if not store.claim(run_id, socket.gethostname(), os.getpid()):
-                return "cancelled", ""
-            self._say(claimed=run_id)
+            log.info("run %s begun", run_id)
             sink = StoreSink(store, run_id, self._cancellation.shield)
             outcome = self._measure(store, run_id, sink, measure)
             sink.flush()
             if outcome[0] == "done":
                 self._summarise(store, run_id)
-        except StoreError as error:
+        except DraftgaugeError as error:
             return "failed", str(error)
         return outcome
 
     def _measure(self, store: Store, run_id: str, sink: StoreSink, measure: Callable[..., None]) -> tuple[Status, str]:
-        try:
-            with self._cancellation.during(run_id), self._device_to_itself():
-                measure(store.get(run_id).spec, sink, self._settings)
-        except Cancelled:
-            return "cancelled", ""
-        except DraftgaugeError as error:
-            return "failed", str(error)
-        except Exception as error:
-            log.exception("run %s failed", run_id)
-            says = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-            return "failed", f"The measurement stopped unexpectedly ({says}). The end of {log_file(self._settings, self._device)} says more."
-        return "done", ""
+        spec = store.get(run_id).spec
+        with private(prompt.text for prompt in spec.prompts):
+            try:
+                with self._cancellation.during(run_id), self._device_to_itself():
+                    _check_models(spec, self._settings)
+                    measure(spec, sink, self._settings)
+            except Cancelled:
+                return "cancelled", ""
+            except DraftgaugeError as error:
+                return "failed", str(error)
+            except Exception as error:
+                log.exception("run %s failed", run_id)
+                says = without_private(f"{type(error).__name__}: {error}").splitlines()[0][:200]
+                return "failed", f"The measurement stopped unexpectedly ({says}). The end of {log_file(self._settings, self._device)} says more."
+            return "done", ""
 
     def _summarise(self, store: Store, run_id: str) -> None:
         """Keep the answer beside the run, for lists of runs. A run without one is whole all the same, and is answered when it is opened."""
@@ -127,6 +142,30 @@ class Process:
             yield
         finally:
             lock.release()
+
+
+def _check_models(spec: RunSpec, settings: Settings) -> None:
+    """Once more what the bench has checked: a run may have waited for hours, and its files may be others now."""
+    for ref in (spec.target, spec.draft, *(lane.draft for lane in spec.lanes if lane.draft is not None)):
+        pair.check(ref, settings, weights=not spec.random_weights)
+
+
+def _patiently(ask: Callable[[], T]) -> T:
+    """Ask the store again until it answers: a lock or a full disk passes, and no run is lost to it before it has begun.
+
+    What is wrong meanwhile the server says, which uses the same store.
+    """
+    while True:
+        try:
+            return ask()
+        except StoreError as error:
+            log.warning("waiting for the store: %s", error)
+            time.sleep(RETRY_EVERY_S)
+
+
+def _storable(text: str) -> str:
+    """Without what is no Unicode, such as a file's name in another encoding: no store can keep that."""
+    return text.encode(errors="replace").decode()
 
 
 def _function(name: str) -> Callable[..., Any]:
