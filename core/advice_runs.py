@@ -8,10 +8,12 @@ dynamic cache, and refused in a static one. Units: tokens.
 from core.advice import Advice, Pair, Side
 from core.estimate import ALPHA_MIDDLE
 from core.memory import LayerKind
+from core.usable import ENCODER_DECODERS
 from core.vocab import FEW_IDS
 
 GENERATE = "transformers 5.24, generation/utils.py"
 CACHES = "transformers 5.24, cache_utils.py"
+CANDIDATES = "transformers 5.24, candidate_generator.py"
 
 STATEFUL = frozenset(
     {
@@ -82,13 +84,25 @@ def beyond_the_embedding(pair: Pair) -> Advice | None:
 
 
 def encoder_decoder(pair: Pair) -> Advice | None:
-    """An encoder on either side."""
-    for side in (pair.target, pair.draft):
-        if side.info.config.get("is_encoder_decoder"):
-            sentence = f"{side.name} is an encoder-decoder model; Draftgauge measures decoders only."
-            why = "Its draft must share the encoder's input, and its cost has a part per request that none of the formulas here hold."
-            return Advice("refusal", sentence, why, "huggingface/transformers pull 27195")
-    return None
+    """An encoder on either side: two of a kind that is known run, one alone does not."""
+    encoders = [side for side in (pair.target, pair.draft) if side.info.config.get("is_encoder_decoder")]
+    if not encoders:
+        return None
+    source = f"{CANDIDATES}, AssistedCandidateGenerator"
+    if len(encoders) == 1:
+        decoder = pair.draft if encoders[0] is pair.target else pair.target
+        sentence = f"{encoders[0].name} is an encoder-decoder, {decoder.name} a decoder alone: a prompt would not reach both in the same way."
+        return Advice("refusal", sentence, "Drafts for an encoder-decoder are encoder-decoders with the target's tokens.", source)
+    for side in encoders:
+        if not side.model_types & ENCODER_DECODERS:
+            sentence = f"{side.name} is an encoder-decoder of a type that is not measured here."
+            return Advice("refusal", sentence, f"Those that were tried: {', '.join(sorted(ENCODER_DECODERS))}.", source)
+    sentence = "Both are encoder-decoders. Each reads the prompt with its own encoder, once per call; the decoders draft and check."
+    why = (
+        "So the encoders may differ in every size, and the draft's comes on top of each call's start. The call must give a decoder_attention_mask: "
+        "without one Transformers 5.24 hands the draft its text twice from the second round on, and hardly anything is accepted."
+    )
+    return Advice("note", sentence, why, source)
 
 
 def stateful_target(pair: Pair) -> Advice | None:

@@ -16,6 +16,8 @@ SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
 _WRITERS = ("CausalLM", "LMHead", "ConditionalGeneration")
 _SENSES = {"vision_config": "images", "audio_config": "sound", "vision_tower": "images", "mm_vision_tower": "images"}
+ENCODER_DECODERS = frozenset({"bart", "longt5", "marian", "mbart", "mt5", "m2m_100", "pegasus", "t5", "umt5"})
+"""Model types with an encoder before their decoder that are measured here: pairs of each, with random weights, ran as they were replayed."""
 _POOLED = ("modules.json", "1_Pooling/config.json", "config_sentence_transformers.json")
 _EMBEDDING = ("feature-extraction", "sentence-similarity", "text-ranking")
 
@@ -68,7 +70,7 @@ def judge_config(name: str, config: Mapping[str, Any], files: Collection[str] = 
     if _is_mlx(config):
         return Judgement(f"{name} is packed for MLX, which Transformers cannot read. Choose the original model or another quantisation.")
     if config.get("is_encoder_decoder"):
-        return Judgement(warnings=(f"{name} is an encoder-decoder ({shown}); its sizes are shown, but it cannot be measured here.",))
+        return Judgement() if kind in ENCODER_DECODERS else Judgement(warnings=(_unknown_encoder(name, shown),))
     sense = next((what for key, what in _SENSES.items() if config.get(key)), "")
     if kind in causal_types():
         return _judge_known(name, config, sense)
@@ -77,6 +79,10 @@ def judge_config(name: str, config: Mapping[str, Any], files: Collection[str] = 
     if config.get("auto_map"):
         return Judgement(f"{name} needs Python code from its own repository ({shown}), which is not run here, because it could do anything.")
     return Judgement(f"Transformers 5.24 knows no language model of the type {shown}, so {name} cannot be loaded. Choose another model.")
+
+
+def _unknown_encoder(name: str, shown: str) -> str:
+    return f"{name} is an encoder-decoder of a type ({shown}) that is not measured here; its sizes are shown all the same."
 
 
 @cache

@@ -1,7 +1,7 @@
 """The target's answers to many prompts, written in batches: the reference text of a measurement, not its speed.
 
-Prompts of similar length go together, padded on the left with a token of their own, which the mask hides from the model and which
-tells a repetition penalty nothing new. In float32 a row comes out as it would alone; in 16 bits a batch rounds
+Prompts of similar length go together, padded as their models expect it (`core.worker.feeding`).
+In float32 a row comes out as it would alone; in 16 bits a batch rounds
 differently. Where memory does not suffice a batch is halved. No row of scores is kept.
 Source of the decoding: the library's own `generate` (transformers 5.24). Times in seconds.
 """
@@ -14,7 +14,6 @@ from typing import TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import pad
 
 from core.decoding import Decoding
 from core.errors import DeviceError
@@ -93,27 +92,20 @@ def _attempt(work: Callable[[Sequence[int]], Sequence[Result]], chosen: Sequence
 
 
 def _write(pair: Pair, prompts: Sequence[torch.Tensor], max_new_tokens: int, decoding: Decoding, seed: int) -> list[Written]:
-    longest = max(prompt.shape[1] for prompt in prompts)
-    ids = torch.cat([_padded(prompt, longest) for prompt in prompts])  # (B, P)
-    padding = torch.tensor([longest - prompt.shape[1] for prompt in prompts], device=pair.device)
-    mask = (torch.arange(longest, device=pair.device)[None] >= padding[:, None]).long()
+    given = pair.feeding.arguments(prompts)
+    before = given[pair.feeding.ids].shape[1]
     clock, keeper = RoundClock(), Keeper(pair.target, decoding.sample)
     if decoding.sample:
         torch.manual_seed(seed)
     began = time.perf_counter()
     text = pair.target.generate(  # pyright: ignore[reportCallIssue]  # the library's classes do not fit its own protocol
-        input_ids=ids, attention_mask=mask, max_new_tokens=max_new_tokens, streamer=clock, **kept_arguments(pair, decoding, keeper)
+        **given, max_new_tokens=max_new_tokens, streamer=clock, **kept_arguments(pair, decoding, keeper)
     )
-    tokens, p = text[:, longest:].to("cpu", torch.int32).numpy(), keeper.p(text)
+    tokens, p = text[:, before:].to("cpu", torch.int32).numpy(), keeper.p(text)
     total_s = time.perf_counter() - began
     first_s = total_s if clock.first_at is None else clock.first_at - began
     ends = [_length(row, pair.eos_ids) for row in tokens]
     return [Written(tokens[at, :end], None if p is None else p[at, :end], total_s, first_s, len(prompts)) for at, end in enumerate(ends)]
-
-
-def _padded(prompt: torch.Tensor, longest: int) -> torch.Tensor:
-    """(1, longest): the prompt with its own first token before it."""
-    return pad(prompt, (longest - prompt.shape[1], 0), value=int(prompt[0, 0]))
 
 
 def _length(row: NDArray[np.int32], eos_ids: tuple[int, ...]) -> int:

@@ -143,17 +143,18 @@ def timed_generate(
     clock = clock or RoundClock()
     keeper = Keeper(pair.target, decoding.sample) if keep else None
     how |= kept_arguments(pair, decoding, keeper) if keeper else arguments(pair.target, decoding)
+    given = pair.feeding.arguments([prompt], drafts="assistant_model" in how)
     if decoding.sample:
         torch.manual_seed(seed)
     synchronise(*pair.devices)
     clock.began = began = time.perf_counter()
     with _named_failure(pair, prompt):
         output = pair.target.generate(  # pyright: ignore[reportCallIssue]  # the library's classes do not fit its own protocol
-            input_ids=prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=max_new_tokens, streamer=clock, **how
+            **given, max_new_tokens=max_new_tokens, streamer=clock, **how
         )
     synchronise(*pair.devices)
     total_s = time.perf_counter() - began
-    tokens = output[0, prompt.shape[1] :].to("cpu", torch.int32).numpy()
+    tokens = output[0, given[pair.feeding.ids].shape[1] :].to("cpu", torch.int32).numpy()
     first_s = total_s if clock.first_at is None else clock.first_at - began
     p = keeper.p(output) if keeper else None
     return Timed(tokens, tuple(clock.rounds), total_s, first_s, None if p is None else p[0])
@@ -184,8 +185,7 @@ def _named_failure(pair: Pair, prompt: torch.Tensor) -> Iterator[None]:
 def check_pair(pair: Pair, prompt: torch.Tensor) -> None:
     """Raise ModelError when the target or the draft gives scores for `prompt` (1, P) that are not numbers."""
     for model, role in ((pair.target, "target"), (pair.draft, "draft")):
-        own = prompt.to(model.device)
-        logits = model(input_ids=own, attention_mask=torch.ones_like(own)).logits
+        logits = pair.feeding.begin(model, [prompt]).read(pair.feeding.opening(prompt).to(model.device))
         check_numbers(logits[0].float().softmax(-1)[:, 0], model, role)
 
 

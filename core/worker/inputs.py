@@ -23,11 +23,9 @@ def encode_prompts(pair: Pair, spec: RunSpec) -> list[torch.Tensor]:
         ids = chat.ids(pair.tokenizer, prompt, spec.chat_template)
         if not ids:
             raise InvalidInput(f"Prompt {number} is empty. Remove it, or write something.")
-        if pair.context is not None and len(ids) + spec.max_new_tokens > pair.context:
-            raise InvalidInput(
-                f"Prompt {number} has {len(ids):,} tokens; with {spec.max_new_tokens:,} new ones that is more than the "
-                f"{pair.context:,} this pair can hold. Shorten it, or ask for fewer new tokens."
-            )
+        refusal = pair.feeding.refusal(len(ids), spec.max_new_tokens)
+        if refusal:
+            raise InvalidInput(f"Prompt {number} {refusal}")
         encoded.append(torch.tensor([ids], dtype=torch.long, device=pair.device))
     return encoded
 

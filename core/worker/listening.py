@@ -34,9 +34,10 @@ class Heard(NamedTuple):
 class Ear(RoundClock):
     """Tells of every round as it is written."""
 
-    def __init__(self, prompt_tokens: int, spent: Spent, tell: Callable[[Heard], None]) -> None:
+    def __init__(self, pair: Pair, prompt: torch.Tensor, spent: Spent, tell: Callable[[Heard], None]) -> None:
         super().__init__()
-        self._skip = prompt_tokens
+        self._ids = pair.feeding.ids
+        self._skip = pair.feeding.opening(prompt).shape[1]
         self._spent = spent
         self._tell = tell
         self._last_s = 0.0
@@ -61,7 +62,7 @@ class Ear(RoundClock):
             return
 
         def note(_model: torch.nn.Module, _args: tuple[Any, ...], given: dict[str, Any]) -> None:
-            self._checked = given["input_ids"]
+            self._checked = given[self._ids]
 
         hook = target.register_forward_pre_hook(note, with_kwargs=True)
         try:
@@ -70,7 +71,7 @@ class Ear(RoundClock):
             hook.remove()
 
     def _drafted(self) -> list[int]:
-        """The first pass begins with the whole prompt, the others with the one token that is not in the cache yet."""
+        """The first pass begins with all that the decoder's text begins with, the others with the one token that is not in the cache yet."""
         if self._checked is None:
             return []
         drafted, self._skip = self._checked[0, self._skip :].tolist(), 1

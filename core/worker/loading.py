@@ -5,6 +5,7 @@ keeps in fewer bits stays in the run's number format elsewhere (embeddings, norm
 to the CPU or the disk behind the reader's back: a step would read it anew each time. Source: Transformers 5.24, `from_pretrained`.
 """
 
+import logging
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -21,6 +22,8 @@ from core.worker.room import out_of_memory
 DTYPES: dict[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 LOAD_FAILURES = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
 UNPACKED = "unpacked from GGUF"
+
+logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns of its own casts at every layer of every pass
 
 
 class Key(NamedTuple):

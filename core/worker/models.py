@@ -8,16 +8,17 @@ vocabulary goes with its target side by side and in several ways alone, where th
 A model is loaded from a folder in the Hugging Face layout, or from a GGUF file, whose weights are unpacked
 (so their speed here is not that of engines which keep them packed). Hub models are first brought into
 the Hub's cache by `core.worker.download`. Loading asks no network, and no code from models is run.
-Not covered: measurements of pairs with different vocabularies, encoder-decoder models, recurrent states.
+Encoder-decoders go with each other alone (`core.worker.kinds`), and keep what their own configuration says of their first tokens.
+Not covered: measurements of pairs with different vocabularies, recurrent states.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
-from transformers import AutoConfig, AutoTokenizer, DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import DynamicLayer
 from transformers.utils import logging
 
@@ -25,7 +26,8 @@ from core.errors import ModelError
 from core.runs import ModelRef, RunSpec, Stage
 from core.vocab import Vocabulary, VocabVerdict, compare
 from core.worker.download import Report
-from core.worker.feeding import Causal, Feeding
+from core.worker.feeding import CAUSAL, Causal, Feeding, feeding_of
+from core.worker.kinds import check_kinds
 from core.worker.loading import LOAD_FAILURES, Key, devices_of, first_line, keys, load_model
 from core.worker.places import Place, newest, places
 from core.worker.room import forget_compiled, release_memory
@@ -38,6 +40,7 @@ logging.set_verbosity_error()  # the library warns about its own nested calls at
 class Pair:
     """A loaded pair in eval mode. `context` is the longest text in tokens that both can hold, or None.
 
+    feeding: how both get a prompt; where encoders read it, it knows the longest texts, and `context` is None.
     device: where the target takes its token ids; the draft may lie elsewhere, and a target over several devices (`core.worker.loading`).
     draft_tokenizer: the draft's own, where its ids do not mean what the target's mean; else None.
     """
@@ -49,7 +52,7 @@ class Pair:
     context: int | None
     device: torch.device
     draft_tokenizer: PreTrainedTokenizerBase | None = None
-    feeding: Feeding = Causal()
+    feeding: Feeding = CAUSAL
 
     @cached_property
     def devices(self) -> tuple[torch.device, ...]:
@@ -59,12 +62,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class _Half:
-    """One loaded model with its own tokenizer and end-of-text tokens."""
+    """One loaded model with its own tokenizer and end-of-text tokens, and how it is fed by its own configuration."""
 
     key: Key
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     eos_ids: tuple[int, ...]
+    feeding: Feeding
 
 
 def _not_told(_stage: Stage, _done: int, _total: int) -> None:
@@ -101,6 +105,7 @@ class Garage:
         key, _ = keys(asked, *places(asked, report))
         report("load", 0, 2)
         self._let_go(key, key)
+        check_kinds([spec.target] * 2, [_config(spec.target, key.place, "target")] * 2, native=True)
         self._target = self._target or _load_half(spec.target, key, "target", _load_tokenizer(spec.target, key.place))
         return _paired(self._target, self._target, native=True)
 
@@ -135,9 +140,10 @@ class Garage:
     def _load(self, spec: RunSpec, target: Key, draft: Key) -> Pair:
         tokenizer = self._target.tokenizer if self._target is not None else _load_tokenizer(spec.target, target.place)
         other = self._draft.tokenizer if self._draft is not None else _load_tokenizer(spec.draft, draft.place)
-        ours = Vocabulary(tokenizer.get_vocab(), _vocab_size(spec.target, target.place, "target"))
-        theirs = Vocabulary(other.get_vocab(), _vocab_size(spec.draft, draft.place, "draft"))
+        configs = [_config(spec.target, target.place, "target"), _config(spec.draft, draft.place, "draft")]
+        ours, theirs = (Vocabulary(of.get_vocab(), _vocab_size(config)) for of, config in zip((tokenizer, other), configs, strict=True))
         verdict = compare(ours, theirs)
+        check_kinds([spec.target, spec.draft], configs, verdict.native)
         _check_tokens(spec, verdict)
         self._target = self._target or _load_half(spec.target, target, "target", tokenizer)
         self._draft = self._draft or _load_half(spec.draft, draft, "draft", other)
@@ -146,23 +152,25 @@ class Garage:
 
 def _load_half(ref: ModelRef, key: Key, role: str, tokenizer: PreTrainedTokenizerBase) -> _Half:
     model = load_model(ref, key, role)
-    check_cache(model, role)
-    return _Half(key, model, tokenizer, _eos_ids(model, tokenizer))
+    feeding = feeding_of(model, ref.name)
+    check_cache(model, role, feeding)
+    return _Half(key, model, tokenizer, _eos_ids(model, tokenizer), feeding)
 
 
 def _paired(target: _Half, draft: _Half, native: bool) -> Pair:
+    feeding = target.feeding.beside(draft.feeding)
     for half in (target, draft):
-        half.model.generation_config = greedy_config(target.eos_ids)
-    contexts = [limit for half in (target, draft) if (limit := getattr(_text_config(half.model), "max_position_embeddings", None))]
+        half.model.generation_config = greedy_config(target.eos_ids, feeding)
     other = None if native else draft.tokenizer
     return Pair(
         target.model,
         draft.model,
         target.tokenizer,
         target.eos_ids,
-        min(contexts, default=None),
+        feeding.context if isinstance(feeding, Causal) else None,
         target.model.device,
         draft_tokenizer=other,
+        feeding=feeding,
     )
 
 
@@ -171,13 +179,9 @@ def _translates(spec: RunSpec) -> bool:
     return spec.extent in ("side_by_side", "ways")
 
 
-def greedy_config(eos_ids: tuple[int, ...]) -> GenerationConfig:
+def greedy_config(eos_ids: tuple[int, ...], feeding: Feeding = CAUSAL) -> GenerationConfig:
     """Plain decoding that ends at `eos_ids`. The padding token is one of them, because any other is masked in the draft's context."""
-    return GenerationConfig(eos_token_id=list(eos_ids) or None, pad_token_id=eos_ids[0] if eos_ids else None)
-
-
-def _text_config(model: PreTrainedModel) -> Any:
-    return model.config.get_text_config(decoder=True)
+    return GenerationConfig(eos_token_id=list(eos_ids) or None, pad_token_id=eos_ids[0] if eos_ids else None, **feeding.defaults())
 
 
 def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
@@ -190,11 +194,18 @@ def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tupl
 
 
 @torch.no_grad()
-def check_cache(model: PreTrainedModel, role: str) -> None:
+def check_cache(model: PreTrainedModel, role: str, feeding: Feeding = CAUSAL) -> None:
     """Assisted decoding takes rejected tokens back out of the cache; a running state cannot do that."""
-    cache = DynamicCache(config=model.config)
-    model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=model.device), cache=cache, use_cache=True)
-    if cache.get_seq_length() != 1 or not all(isinstance(layer, DynamicLayer) for layer in cache.layers):
+    prompt = torch.zeros((1, 1), dtype=torch.long, device=model.device)
+    reader = feeding.begin(model, [prompt])
+    try:
+        reader.read(feeding.opening(prompt)[:, :1])
+    except IndexError as error:  # the library makes as many layers of cache as the encoder has
+        raise ModelError(
+            f"The decoder of the {role} has more layers than its encoder ({model.config.model_type}), and Transformers 5.24 makes a cache for as "
+            "many as the encoder has. Choose another model."
+        ) from error
+    if reader.cache.get_seq_length() != 1 or not all(isinstance(layer, DynamicLayer) for layer in reader.layers):
         raise ModelError(f"The {role} keeps a running state ({model.config.model_type}), so rejected tokens cannot be undone. Choose another model.")
 
 
@@ -205,10 +216,14 @@ def _load_tokenizer(ref: ModelRef, place: Place) -> PreTrainedTokenizerBase:
         raise ModelError(f"The tokenizer of {ref.name} in {place.folder} could not be loaded: {first_line(error)} Check its files.") from error
 
 
-def _vocab_size(ref: ModelRef, place: Place, role: str) -> int:
+def _vocab_size(config: PretrainedConfig) -> int:
     """The rows of the model's embedding, by its config: known before any weights are loaded."""
+    return int(config.get_text_config(decoder=True).vocab_size)
+
+
+def _config(ref: ModelRef, place: Place, role: str) -> PretrainedConfig:
     try:
-        return int(AutoConfig.from_pretrained(place.folder, **place.loader).get_text_config(decoder=True).vocab_size)
+        return AutoConfig.from_pretrained(place.folder, **place.loader)
     except LOAD_FAILURES as error:
         raise ModelError(
             f"The config of the {role} {ref.name} in {place.folder} could not be loaded: {first_line(error)} Check its files."

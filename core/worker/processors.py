@@ -77,7 +77,7 @@ def own_temperature(draft: PreTrainedModel, decoding: Decoding) -> Iterator[None
 
 
 def lists(pair: Pair, decoding: Decoding) -> Lists:
-    """Both lists for this decoding, from a real assisted `generate` that is left as soon as they are built: no model is run."""
+    """Both lists for this decoding, from a real assisted `generate` that is left as soon as they are built: no decoder is run."""
     built: list[LogitsProcessorList] = []
 
     def build(before: Callable[..., LogitsProcessorList], **given: Any) -> LogitsProcessorList:
@@ -94,7 +94,7 @@ def lists(pair: Pair, decoding: Decoding) -> Lists:
             inside.enter_context(_built_by(model, build))
         try:
             pair.target.generate(  # pyright: ignore[reportCallIssue]  # the library's classes do not fit its own protocol
-                input_ids=prompt, attention_mask=torch.ones_like(prompt), assistant_model=pair.draft, max_new_tokens=2, **how
+                **pair.feeding.arguments([prompt], drafts=True), assistant_model=pair.draft, max_new_tokens=2, **how
             )
         except _Known:
             return Lists(*built)

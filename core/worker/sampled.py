@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import DynamicCache
 
 from core.predict import THRESHOLDS
 from core.trace import Sampled
@@ -55,7 +54,7 @@ def compare(pair: Pair, lists: Lists, texts: Texts, kept: Sequence[NDArray[np.fl
     parts: list[list[_Part]] = [[] for _ in kept]
     done = [0] * len(kept)
     models = ((pair.target, lists.target), (pair.draft, lists.draft))
-    both = (scores_of(model, processors, texts.on(model.device), DynamicCache()) for model, processors in models)
+    both = (scores_of(texts.begin(model), processors, texts.on(model.device)) for model, processors in models)
     for (at, p_scores), (_, q_scores) in zip(*both, strict=True):
         rows, p = slice(done[at], done[at] + len(p_scores)), written[at]
         done[at] = rows.stop

@@ -132,7 +132,7 @@ class _SideBySide:
                 drafted.append(len(heard.drafted))
                 stream.tell(heard)
 
-            ear = Ear(prompt.shape[1], spent, tell)
+            ear = Ear(pair, prompt, spent, tell)
             with ear.at(pair.target, listening=not isinstance(lane.policy, Plain)):
                 timed, share = quiet(lambda: self._call(pair, prompt, lane, self._spec.max_new_tokens, ear))
         return timed, drafted, share

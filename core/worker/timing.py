@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import torch
-from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel
+from transformers import LogitsProcessorList, PreTrainedModel
 
 from core.measured import PassTimes, Sample
+from core.worker.feeding import CAUSAL, Feeding
 from core.worker.generate import synchronise
 from core.worker.loading import devices_of
 from core.worker.models import Pair
@@ -102,10 +103,20 @@ def involuntary_switches() -> int:
 class Stepper:
     """A model with `cache_tokens` tokens of `text` in its cache, ready for the next few; each pass is undone afterwards."""
 
-    def __init__(self, model: PreTrainedModel, text: torch.Tensor, cache_tokens: int, processors: LogitsProcessorList, every: bool) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        text: torch.Tensor,
+        cache_tokens: int,
+        processors: LogitsProcessorList,
+        every: bool,
+        feeding: Feeding = CAUSAL,
+        written: int = 1,
+    ) -> None:
         """text: (R, at least cache_tokens + 21), of which the first is read; `widen` reads more of them at once.
 
         processors: applied after a pass as the loop does, to `every` position (the target's) or to the last one (the draft's).
+        written: how many of the cached tokens are the answer's, where an encoder reads the rest (`feeding`).
         """
         self.model = model
         self.cache_tokens = cache_tokens
@@ -113,11 +124,8 @@ class Stepper:
         self._text = text.to(model.device)
         self._processors = processors
         self._every = every
-        self._cache = DynamicCache(config=model.config)
-        self._cache.activate_past_recording()
+        self._reader = feeding.amid(model, self._text[:1], cache_tokens, written)
         self._take(1)
-        self._pass(self._text[:1, :cache_tokens])
-        self._cache.crop(0)
 
     @property
     def batch(self) -> int:
@@ -127,31 +135,25 @@ class Stepper:
     @property
     def cache_bytes(self) -> int:
         """What the cache holds now."""
-        return sum(part.nbytes for layer in self._cache.layers for part in vars(layer).values() if isinstance(part, torch.Tensor))
+        return sum(part.nbytes for layer in self._reader.layers for part in vars(layer).values() if isinstance(part, torch.Tensor))
 
     def widen(self, batch: int) -> None:
         """From here on `batch` texts at once: each with the cache of the first, and next tokens of its own."""
-        self._cache.batch_select_indices(torch.zeros(batch, dtype=torch.long, device=self.model.device))
+        self._reader.keep(torch.zeros(batch, dtype=torch.long, device=self.model.device))
         self._take(batch)
 
     def _take(self, batch: int) -> None:
         self._next = self._text[:batch, self.cache_tokens : self.cache_tokens + WIDEST]
-        self._mask = torch.ones_like(self._text[:batch, : self.cache_tokens + WIDEST])
 
     def seconds(self, width: int) -> float:
         """One pass over the next `width` tokens."""
         synchronise(*self._devices)
         began = time.perf_counter()
-        self._process(self._pass(self._next[:, :width]), width)
+        self._process(self._reader.read(self._next[:, :width]), width)
         synchronise(*self._devices)
         spent = time.perf_counter() - began
-        self._cache.crop(-width)
+        self._reader.undo(width)
         return spent
-
-    def _pass(self, ids: torch.Tensor) -> torch.Tensor:
-        known = self._cache.get_seq_length() + ids.shape[1]
-        kept = min(ids.shape[1], WIDEST)
-        return self.model(input_ids=ids, attention_mask=self._mask[:, :known], cache=self._cache, use_cache=True, logits_to_keep=kept).logits
 
     def _process(self, logits: torch.Tensor, width: int) -> None:
         """logits: (B, width, V)."""
@@ -161,14 +163,16 @@ class Stepper:
 
 
 @torch.no_grad()
-def pass_times(pair: Pair, used: Lists, text: torch.Tensor, cache_tokens: int, quiet: Quiet, known: PassTimes | None = None) -> PassTimes:
+def pass_times(
+    pair: Pair, used: Lists, text: torch.Tensor, cache_tokens: int, quiet: Quiet, known: PassTimes | None = None, written: int = 1
+) -> PassTimes:
     """Time all widths after `cache_tokens` tokens of `text` (1, at least cache_tokens + 21); about three seconds at 10 ms per pass.
 
     used: the processors of the run's decoding, whose work counts as the pass's. known: the target's widths were timed at this length
-    already, with another draft; only the draft's are, turn by turn beside a step of the target.
+    already, with another draft; only the draft's are, turn by turn beside a step of the target. written: as for `Stepper`.
     """
-    target = Stepper(pair.target, text, cache_tokens, used.target, every=True)
-    return steps_times(target, Stepper(pair.draft, text, cache_tokens, used.draft, every=False), quiet, known=known)
+    target = Stepper(pair.target, text, cache_tokens, used.target, True, pair.feeding, written)
+    return steps_times(target, Stepper(pair.draft, text, cache_tokens, used.draft, False, pair.feeding, written), quiet, known=known)
 
 
 @torch.no_grad()
@@ -221,14 +225,17 @@ def rounds_by_width(rounds: list[list[Beside]], widths: Sequence[int] = TARGET_W
 
 
 @torch.no_grad()
-def prefill_seconds(model: PreTrainedModel, prompt: torch.Tensor, quiet: Quiet, most: int = PREFILLS) -> float:
-    """Median of `most` passes over the whole prompt (1, P) with an empty cache, the draft's first pass in the library; long ones run once."""
+def prefill_seconds(model: PreTrainedModel, prompt: torch.Tensor, quiet: Quiet, most: int = PREFILLS, feeding: Feeding = CAUSAL) -> float:
+    """Median of `most` passes over the whole prompt (1, P) with an empty cache, the draft's first pass in the library; long ones run once.
+
+    Where an encoder reads the prompt, its pass and the decoder's first one.
+    """
     own, devices = prompt.to(model.device), devices_of(model)
 
     def once() -> float:
         synchronise(*devices)
         began = time.perf_counter()
-        model(input_ids=own, attention_mask=torch.ones_like(own), cache=DynamicCache(config=model.config), use_cache=True, logits_to_keep=1)
+        feeding.begin(model, [own]).read(feeding.opening(own), kept=1)
         synchronise(*devices)
         return time.perf_counter() - began
 
