@@ -38,12 +38,12 @@ class Spot:
 def best_gamma(palette: Palette, land: Landscape, spots: Sequence[Spot] = (), published: Sequence[Published] = ()) -> go.Figure:
     """Best gamma for every alpha and c; `spots` are marked, other runs by their number, `published` pairs are hollow squares."""
     fig = figure(palette, "Best gamma by acceptance and cost", "number: best gamma; colour: its speedup", height=HEIGHT, top=88)
-    _add_cells(fig, palette, land.c_edges, land.alpha_edges, land.speedup, HEIGHT)
+    add_cells(fig, palette, land.c_edges, land.alpha_edges, land.speedup, HEIGHT)
     line = {"color": palette.break_even, "width": 2}
     fig.add_scatter(x=land.break_even_c, y=land.break_even_alpha, mode="lines", line=line, showlegend=False, hoverinfo="skip")
     words = np.where(land.gamma == 0, "off", land.gamma.astype(str))
     hover = "alpha %{y:.2f}, c %{x:.3f}<br>best gamma <b>%{text}</b>, %{customdata:.2f}x<extra></extra>"
-    _add_numbers(fig, palette, land.c, land.alpha, land.speedup, words, hover)
+    add_numbers(fig, palette, land.c, land.alpha, land.speedup, words, hover)
     if published:
         add_published(fig, palette, published)
     others = [spot for spot in spots if spot.kind == "other"]
@@ -62,9 +62,9 @@ def sweep(palette: Palette, limits: Sequence[int], thresholds: Sequence[float], 
     """Speedup (T, L) of every draft limit and confidence threshold of one run."""
     fig = figure(palette, "Limit x threshold", "number and colour: replayed speedup, decode only", height=SWEEP_HEIGHT, top=88)
     x, y = np.arange(float(len(limits))), np.arange(float(len(thresholds)))
-    _add_cells(fig, palette, np.arange(len(limits) + 1) - 0.5, np.arange(len(thresholds) + 1) - 0.5, speedup, SWEEP_HEIGHT)
+    add_cells(fig, palette, np.arange(len(limits) + 1) - 0.5, np.arange(len(thresholds) + 1) - 0.5, speedup, SWEEP_HEIGHT)
     words = np.array([f"{value:.2f}" for value in speedup.ravel()]).reshape(speedup.shape)
-    _add_numbers(fig, palette, x, y, speedup, words, "%{text}x<extra></extra>")
+    add_numbers(fig, palette, x, y, speedup, words, "%{text}x<extra></extra>")
     best = np.unravel_index(int(speedup.argmax()), speedup.shape)
     ring = {"type": "rect", "line": {"color": palette.ink, "width": 2}}
     fig.add_shape(x0=best[1] - 0.5, x1=best[1] + 0.5, y0=best[0] - 0.5, y1=best[0] + 0.5, **ring)
@@ -79,6 +79,11 @@ def _place(speedup: Floats) -> Floats:
     return (np.clip(np.log2(speedup), LOG2_LOW, LOG2_HIGH) - LOG2_LOW) / (LOG2_HIGH - LOG2_LOW)
 
 
+def ink_on(palette: Palette, place: Floats) -> NDArray[np.str_]:
+    """White or ink, whichever can be read on the colour scale at each `place`, 0..1."""
+    return np.where(_luminance(palette, place) < 0.21, "#FFFFFF", "#1C2230")
+
+
 def _luminance(palette: Palette, place: Floats) -> Floats:
     """WCAG relative luminance of the colour scale; white text is readable below about 0.21."""
     rgb = np.array([[int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] for colour in palette.diverging])
@@ -87,7 +92,8 @@ def _luminance(palette: Palette, place: Floats) -> Floats:
     return np.array([0.2126, 0.7152, 0.0722]) @ linear
 
 
-def _add_cells(fig: go.Figure, palette: Palette, x_edges: Floats, y_edges: Floats, speedup: Floats, height: int) -> None:
+def add_cells(fig: go.Figure, palette: Palette, x_edges: Floats, y_edges: Floats, speedup: Floats, height: int) -> None:
+    """The coloured cells with their scale above them; edges (C+1,) and (R+1,), speedup (R, C)."""
     bar: dict[str, Any] = {
         "orientation": "h",
         "x": 1,
@@ -120,10 +126,10 @@ def _add_cells(fig: go.Figure, palette: Palette, x_edges: Floats, y_edges: Float
     )
 
 
-def _add_numbers(fig: go.Figure, palette: Palette, x: Floats, y: Floats, speedup: Floats, words: NDArray[np.str_], hover: str) -> None:
+def add_numbers(fig: go.Figure, palette: Palette, x: Floats, y: Floats, speedup: Floats, words: NDArray[np.str_], hover: str) -> None:
     """The numbers in the cells; also what a click lands on. `unselected` keeps them readable after a click."""
     grid_x, grid_y = np.meshgrid(x, y)
-    ink = np.where(_luminance(palette, _place(speedup.ravel())) < 0.21, "#FFFFFF", "#1C2230")
+    ink = ink_on(palette, _place(speedup.ravel()))
     fig.add_scatter(
         x=grid_x.ravel(),
         y=grid_y.ravel(),

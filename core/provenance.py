@@ -13,7 +13,8 @@ Rows = list[tuple[str, str]]
 
 def rows(run: Run) -> Rows:
     """What and its value: the settings, the machine, and how the texts came about."""
-    return [*_about(run), *_decoding(run), *(_where(run, run.environment) if run.environment else []), *_texts(run)]
+    asked = _passes(run) if run.spec.extent == "shapes" else _decoding(run)
+    return [*_about(run), *asked, *(_where(run, run.environment) if run.environment else []), *_texts(run)]
 
 
 def _about(run: Run) -> Rows:
@@ -43,6 +44,18 @@ def _decoding(run: Run) -> Rows:
     return rows
 
 
+def _passes(run: Run) -> Rows:
+    """What is asked of a run that times passes; it writes no text."""
+    spec = run.spec
+    return [
+        ("Weights", "random, built from the configs" if spec.random_weights else "the models' own"),
+        ("Batch sizes", ", ".join(map(str, spec.batches))),
+        ("Tokens cached", ", ".join(f"{length:,}" for length in spec.cache_lengths)),
+        ("Seed", str(spec.seed)),
+        ("Disturbed while timed", "yes" if run.disturbed else "no"),
+    ]
+
+
 def _where(run: Run, where: Environment) -> Rows:
     rows = [
         ("Device name", where.device_name),
@@ -52,7 +65,7 @@ def _where(run: Run, where: Environment) -> Rows:
         *_placed(where),
         ("Python, torch, transformers", f"{where.python}, {where.torch}, {where.transformers}"),
         ("scikit-learn", "present: the library adapts its threshold" if where.scikit_learn else "absent"),
-        ("Plain decoding, the rival", _rival(where)),
+        *([] if run.spec.extent == "shapes" else [("Plain decoding, the rival", _rival(where))]),
         ("Target size", f"{numbers.millions(where.target_parameters)} parameters, {where.target_layers} layers{_weights(where.target_bytes)}"),
         ("Draft size", f"{numbers.millions(where.draft_parameters)} parameters, {where.draft_layers} layers{_weights(where.draft_bytes)}"),
     ]

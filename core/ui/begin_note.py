@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core import demo, ways_ask
+from core import demo, shapes_ask, wait, ways_ask
 from core.address import address
 from core.candidates import Setting, gather
 from core.errors import StoreError
@@ -30,6 +30,9 @@ def show(specs: Sequence[RunSpec], kept_answers: int = 0) -> None:
         if spec.extent == "ways":
             total_s += ways_ask.seconds(spec, _prompt_tokens(spec), speed)
             continue
+        if spec.extent == "shapes":
+            total_s += shapes_ask.seconds(spec, speed)
+            continue
         kept = len(spec.prompts) if at else kept_answers
         found = estimate_time(spec, _prompt_tokens(spec), speed, known_answers=kept, further=at > 0)
         total_s += found.total_s
@@ -48,6 +51,12 @@ def _several(specs: Sequence[RunSpec]) -> str:
     if real:
         parts.append(f"Plain decoding and {numbers.counted(real, 'way')} really write every prompt. ")
     return "".join(parts)
+
+
+def run_seconds(spec: RunSpec) -> float | None:
+    """About how long one run takes by itself; None while that is unknown."""
+    speed = _speed(spec)
+    return wait.run_seconds(spec, _prompt_tokens(spec), speed) if speed else None
 
 
 def _prompt_tokens(spec: RunSpec) -> list[int]:

@@ -8,7 +8,7 @@ from core.figures import Floats
 from core.imports import is_record
 from core.policies import TransformersDefault, describe
 from core.recommend import Recommendation
-from core.runs import Run, Status
+from core.runs import Run, RunSpec, Status
 from core.ui import decoding_box, explore, look, numbers, parting, runs_columns
 from core.verdict import assisted, differing
 from core.way_results import draft_name
@@ -32,18 +32,21 @@ def pair_header(run: Run, note: str = "") -> None:
     """One line that says whose numbers these are; the same on every page."""
     spec = run.spec
     device = run.environment.device_name if run.environment else spec.device
-    size = (
-        "Smoke test: one prompt, eight tokens."
-        if spec.extent == "smoke"
-        else f"{numbers.counted(len(spec.prompts), 'prompt')}, at most {numbers.counted(spec.max_new_tokens, 'token')} each."
-    )
-    facts = f"{look.plain(device)}, {spec.dtype}, {look.plain(decoding_box.words(spec))}. {size}"
+    facts = f"{look.plain(device)}, {spec.dtype}, {_asked(spec)}"
     if run.imported is not None:
         facts = f"{_origin(run)} {'' if is_record(run) else facts}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         target = f":blue-badge[:material/neurology: target {look.plain(spec.target.name)}]"
         badges = " ".join(f":green-badge[:material/edit: draft {look.plain(name)}]" for name in drafts(run))
         st.markdown(f"{target} {badges} :small[:gray[{f'{note}. ' if note else ''}{facts}]]")
+
+
+def _asked(spec: RunSpec) -> str:
+    """How it decodes and over how many prompts; where only passes are timed, of which weights."""
+    if spec.extent == "shapes":
+        return f"{'random weights, built from the configs' if spec.random_weights else 'its own weights'}. Single passes, no prompts."
+    size = f"{numbers.counted(len(spec.prompts), 'prompt')}, at most {numbers.counted(spec.max_new_tokens, 'token')} each."
+    return f"{look.plain(decoding_box.words(spec))}. {'Smoke test: one prompt, eight tokens.' if spec.extent == 'smoke' else size}"
 
 
 def drafts(run: Run) -> list[str]:

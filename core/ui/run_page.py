@@ -7,7 +7,7 @@ from core.analysis import Analysis, Unfinished
 from core.imports import is_record
 from core.privacy import has_texts
 from core.runs import Run, RunSpec
-from core.ui import deploy_box, export_box, imported_page, live, look, more_prompts, pair_pick, report, result, ways_live, ways_page
+from core.ui import deploy_box, export_box, imported_page, live, look, more_prompts, pair_pick, report, result, shapes_page, ways_live, ways_page
 from core.ui.desk import ALIVE, EXAMPLE, analysis, forget_run, read_only, submit
 from core.ui.frame import page_path
 
@@ -25,6 +25,8 @@ def show(run: Run) -> None:
         _record(run)
     elif run.spec.extent == "ways":
         _ways(run)
+    elif run.spec.extent == "shapes":
+        shapes_page.show(run)
     else:
         _measured(run)
 
@@ -58,6 +60,7 @@ def _measured(run: Run) -> None:
         if here and full and run.status == "done":
             more_prompts.button()
             st.page_link(page_path("side_by_side"), label="Watch it side by side", icon=":material/splitscreen_right:", query_params={"from": run.id})
+            shapes_page.wider_button(run)
         st.button("New measurement", icon=":material/add:", on_click=forget_run)
     _group_link(run)
     _take_away(run, found)
