@@ -32,12 +32,12 @@ SETTLED = "!document.querySelector('[data-testid=\"stStatusWidget\"]')"
 
 
 @contextmanager
-def serve(folder: Path, **settings: str) -> Iterator[str]:
+def serve(folder: Path, script: str = "app.py", **settings: str) -> Iterator[str]:
     """Run the app over the data folder until the context ends; its address. `settings` are further environment variables."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.headless", "true"]
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port), "--server.headless", "true"]
     environment = os.environ | {"DRAFTGAUGE_DATA": str(folder), "XDG_RUNTIME_DIR": str(folder)} | settings
     server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
