@@ -73,11 +73,13 @@ def _make_key(folder: Path, place: Path) -> None:
     """Whole from the start, and only one where several ask at once."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{KEY_FILE}.{secrets.token_hex(4)}"
-    part.touch(mode=0o600)
-    part.write_bytes(secrets.token_bytes(KEY_BYTES))
-    with contextlib.suppress(FileExistsError):
-        place.hardlink_to(part)
-    part.unlink()
+    try:
+        part.touch(mode=0o600)
+        part.write_bytes(secrets.token_bytes(KEY_BYTES))
+        with contextlib.suppress(FileExistsError):
+            place.hardlink_to(part)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _hidden(prompt: Prompt, key: bytes) -> Prompt:
