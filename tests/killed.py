@@ -1,7 +1,9 @@
 """A worker that measures for real and is killed for real, by itself, as soon as it has reported the stage that the run's seed names."""
 
 import os
+import resource
 import signal
+from pathlib import Path
 
 from core.runs import RunSpec, Stage
 from core.settings import Settings
@@ -35,3 +37,17 @@ def fetch(spec: RunSpec, sink: StoreSink, settings: Settings) -> None:
     from core.worker import download
 
     download.fetch((spec.target, spec.draft), sink.stage)
+
+
+def short_of_memory(spec: RunSpec, sink: StoreSink, settings: Settings) -> None:
+    """The real measurement with room for ten megabytes more than the process has: what does not fit is really refused by the system."""
+    from core.worker.measure import measure as really
+
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    if spec.seed == 0:
+        resource.setrlimit(resource.RLIMIT_AS, (used + 10_000_000, most))
+    try:
+        really(spec, sink, settings)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from core import demo
 from core.bench import Bench
 from core.child import HUB_OFFLINE_ASKED, Entry
 from core.policies import FixedGamma, Plain
@@ -109,3 +110,19 @@ def test_a_worker_killed_in_a_download_takes_it_along_and_the_next_one_goes_on(t
             assert ended(store, bench.submit(spec)).status == "done"
             assert hub.fetched("tiny/target") == set()
             assert hub.fetched("tiny/draft") == {"model.safetensors"}
+
+
+def test_a_model_that_does_not_fit_into_memory_is_a_sentence_and_the_worker_goes_on(
+    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bundled pair takes 58 MB in this format, and the system refuses them."""
+    spec = RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts()[:1], max_new_tokens=8, extent="smoke")
+    with contextlib.closing(Bench(settings, store, entry=Entry("tests.killed:short_of_memory", "tests.jobs:devices"))) as bench:
+        run_id = bench.submit(spec)
+        run = ended(store, run_id, within_s=120)
+        assert run.status == "failed"
+        assert run.error.startswith("The pair does not fit into the memory of cpu: ")
+        assert run.error.endswith("Use a smaller dtype, shorter prompts, fewer new tokens, or another device.")
+        again = ended(store, bench.submit(spec.model_copy(update={"seed": 1})), within_s=120)
+        assert (again.status, again.error) == ("done", "")
+        assert worker_pid(settings, again.id) == worker_pid(settings, run_id)
