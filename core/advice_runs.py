@@ -43,6 +43,9 @@ def refused(pair: Pair) -> Advice | None:
             return Advice(
                 "refusal", f"The {role} cannot be used: {side.info.refusal}", "Draftgauge reads safetensors and GGUF of decoders only.", side.name
             )
+        if side.info.ref.source == "folder" and side.info.weights is None:
+            sentence = f"{side.name} has no weights in its folder, so it cannot be measured; it can be timed from its config."
+            return Advice("refusal", sentence, "What a pass costs depends on shapes alone; which tokens it writes does not.", side.name)
     return None
 
 

@@ -57,6 +57,11 @@ def judge_weights(name: str, files: Collection[str]) -> str:
     return f"{name} has no weights. Choose a repository with safetensors weights."
 
 
+def weightless(files: Collection[str]) -> bool:
+    """Whether there is a config and no weights of any kind: enough to build the architecture, not to measure it."""
+    return "config.json" in files and not any(file.endswith((".safetensors", ".gguf", *_PICKLED)) or file == INDEX for file in files)
+
+
 def judge_config(name: str, config: Mapping[str, Any], files: Collection[str] = (), pipeline: str = "") -> Judgement:
     """Whether a model with this config writes text and is built by Transformers itself. pipeline: the Hub's word for what it does."""
     kind = config.get("model_type")

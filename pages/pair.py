@@ -19,6 +19,7 @@ from core.ui import (
     pair_more,
     pair_pick,
     pair_search,
+    pair_shapes,
     pair_table,
     pair_why,
 )
@@ -70,6 +71,7 @@ def body(view: View, setting: Setting) -> None:
             pair_chart.expected(view.drafts, pair_device.place(setting))
         looked_at = pair_engines.show(view) or view.drafts[0]
     pair_measure.button(view)
+    folded("Time this pair from its configs", "speed", lambda: pair_shapes.show(view))
     folded("All figures as a table", "table", lambda: pair_table.table(view))
     folded("Four questions, answered for this pair", "account_tree", lambda: pair_flow.show(view, looked_at, setting))
     folded("More drafts to try", "family_history", lambda: pair_begin.more(view, setting))

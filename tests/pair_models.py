@@ -16,7 +16,9 @@ HOSTILE = "x **b** $y$ [a](b) <i>"
 
 
 def make(root: Path) -> None:
-    """Folders below `root`: permuted ids, one more row, both, no tokenizer, no head, no attention heads, and one with a name full of markup."""
+    """Folders below `root`: permuted ids, one more row, both, no tokenizer, no head, no attention heads, one with a name full of markup, and one
+    with nothing but a config.
+    """
     _copy(root / "permuted", rotate=True)
     _copy(root / "padded", vocab_size=4224)
     _copy(root / "other", vocab_size=4224, rotate=True)
@@ -26,6 +28,9 @@ def make(root: Path) -> None:
     _copy(root / "wordless")
     for file in ("tokenizer.json", "tokenizer_config.json"):
         (root / "wordless" / file).unlink()
+
+    (root / "bare").mkdir()
+    shutil.copy(DRAFT / "config.json", root / "bare")
 
 
 def known(planner: Planner, target: str, drafts: Sequence[str], within_s: float = 60.0) -> View:

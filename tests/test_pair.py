@@ -91,3 +91,15 @@ def test_a_damaged_folder_gives_a_sentence(settings: Settings, root: Path, damag
     damage(Path(ref.path))
     with pytest.raises(ModelError, match=words):
         check(ref, settings)
+
+
+def test_a_config_is_enough_where_no_weights_are_asked_for(settings: Settings):
+    folder = settings.model_roots[0] / "bare"
+    folder.mkdir(parents=True)
+    ref = ModelRef(source="folder", name="bare", path=str(folder))
+    with pytest.raises(ModelError, match="config"):
+        check(ref, settings, weights=False)
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    check(ref, settings, weights=False)
+    with pytest.raises(ModelError, match="has no weights"):
+        check(ref, settings)

@@ -19,7 +19,7 @@ from core.settings import Settings
 from core.store import Store
 from core.ui import desk, pair_device, pair_pick, pair_smoke, pair_why
 from core.vocab import Vocabulary, compare
-from tests import pair_models, synthetic
+from tests import pair_models, shape_runs, synthetic
 from tests.apps import metric, ok, texts
 from tests.test_page_states import GITHUB
 
@@ -347,3 +347,41 @@ def test_sizes_still_awaited_are_not_called_a_bad_fit(planner: Planner, monkeypa
     assert app.title[0].value == "Demo draft fits"
     assert (metric(app, "Speedup"), metric(app, "Layers"), metric(app, "Parameters")) == ("…", "…", "1.2 M")
     assert not next(button for button in app.button if button.label == "Measure 1 draft").disabled
+
+
+def test_a_pair_is_timed_from_its_configs(planner: Planner, store: Store):
+    app = open_pair(planner, "demo:target", "demo:draft")
+    assert "nothing but config.json is downloaded" in texts(app)
+    press(app, "Time this pair from its configs")
+    asked_for = store.get(store.queued()[0]).spec
+    assert (asked_for.target, asked_for.draft, asked_for.extent, asked_for.random_weights) == (demo.TARGET, demo.DRAFT, "shapes", True)
+    assert (asked_for.batches, asked_for.cache_lengths, asked_for.device, asked_for.dtype, asked_for.prompts) == (
+        (1,),
+        (128, 512),
+        "cpu",
+        "float32",
+        (),
+    )
+
+
+def test_what_was_timed_stands_beside_the_estimate(planner: Planner, store: Store):
+    synthetic.keep(store, shape_runs.run(target=demo.TARGET, draft=demo.DRAFT))
+    shown = texts(open_pair(planner, "demo:target", "demo:draft")).replace("\\", "")
+    assert "c **0.15**, v(5) **1.25** :gray-badge[:material/straighten: measured]; 1.2x needs alpha 0." in shown
+    assert "c was estimated from the configs as **0.0" in shown
+    assert "and timed as **0.15**" in shown
+    assert "outside that range" in shown
+
+
+def test_a_folder_with_only_a_config_can_be_timed_and_not_measured(planner: Planner):
+    app = open_pair(planner, "demo:target", "folder:bare")
+    assert next(button for button in app.button if button.label == "Measure").disabled
+    assert not next(button for button in app.button if button.label == "Time this pair from its configs").disabled
+    assert "bare has no weights in its folder: it can be timed from its config, and measured once they are there." in texts(app).replace("\\", "")
+
+
+def test_a_pair_that_would_not_fit_cannot_be_timed(planner: Planner, store: Store):
+    store.set_devices([DeviceInfo(id="cpu", name="Test CPU", memory_bytes=10**9, free_bytes=10**7)])
+    app = open_pair(planner, "demo:target", "demo:draft")
+    assert "The weights would take 62.3 MB in float32, and cpu has 10.0 MB free." in texts(app).replace("\\", "")
+    assert next(button for button in app.button if button.label == "Time this pair from its configs").disabled

@@ -19,7 +19,7 @@ from core.plan.tokenizer_files import read_json
 from core.plan.vocabulary import keep, read_vocabulary
 from core.runs import ModelRef
 from core.settings import Settings
-from core.usable import INDEX, SINGLE, judge_config, judge_files, judge_weights
+from core.usable import INDEX, SINGLE, judge_config, judge_files, judge_weights, weightless
 from core.weights import weigh
 
 LONGEST_CARD_HEAD_BYTES = 20_000
@@ -101,16 +101,19 @@ def read_model(ref: ModelRef, files: Files, settings: Settings, pipeline: str = 
         return ModelInfo(ref=ref, read_s=time.time(), refusal=refusal)
     config = _json(files, "config.json")
     judged = judge_config(ref.name, config, files.names, pipeline)
-    refusal = judged.refusal or (judge_weights(ref.name, files.names) if files.weights else "")
-    info = ModelInfo(ref=ref, read_s=time.time(), refusal=refusal, warnings=judged.warnings, config=config)
+    bare = ref.source == "folder" and weightless(files.names)
+    weights = files.weights and not bare
+    refusal = judged.refusal or (judge_weights(ref.name, files.names) if weights else "")
+    lacks = (f"{ref.name} has no weights in its folder: it can be timed from its config, and measured once they are there.",) if bare else ()
+    info = ModelInfo(ref=ref, read_s=time.time(), refusal=refusal, warnings=(*lacks, *judged.warnings), config=config)
     if refusal:
         return info
-    tensors = files.tensors() if files.weights else []
+    tensors = files.tensors() if weights else []
     words = _vocabulary(ref, files, _rows(config, tensors), settings)
     return info.model_copy(
         update={
             "generation_config": _json(files, "generation_config.json"),
-            "weights": weigh(tensors, config) if files.weights else None,
+            "weights": weigh(tensors, config) if weights else None,
             "vocabulary": words.key,
             "vocabulary_problem": words.problem,
             "chat_template": words.chat_template,
