@@ -24,6 +24,7 @@ from core.policies import (
     Drafting,
     FixedGamma,
     Heuristic,
+    MeasuredOnly,
     Oracle,
     Plain,
     Policy,
@@ -55,7 +56,7 @@ def default_policies(run: Run) -> tuple[Policy, ...]:
     sizes = set[int].intersection(*({*(trace.lookup or {})} for trace in run.traces)) if run.traces else set[int]()
     lookups = [PromptLookup(tokens, ngram) for ngram in sorted(sizes) for tokens in (2, 5, 10)]
     usual = [*map(FixedGamma, GAMMAS), TransformersDefault(), Heuristic(), Heuristic(persistent=False), *lookups]
-    confirmed = [g.policy for g in run.generations if g.purpose == "confirmation"]
+    confirmed = [g.policy for g in run.generations if g.purpose == "confirmation" and not isinstance(g.policy, MeasuredOnly)]
     return tuple(dict.fromkeys([Plain(), *usual, *confirmed, Oracle()]))
 
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.measured import Generation
-from core.policies import Drafting, Policy, PromptLookup
+from core.measured import AnyPolicy, Generation
+from core.policies import Drafting, PromptLookup
 from core.record import Step
 from core.runs import Run
 
@@ -111,7 +111,7 @@ def call_of(run: Run, lane: int) -> Generation | None:
     return next((g for g in run.generations if g.purpose == "side_by_side" and g.lane == lane), None)
 
 
-def written(steps: Sequence[Step], policy: Policy) -> list[Written]:
+def written(steps: Sequence[Step], policy: AnyPolicy) -> list[Written]:
     """Every token of one column with its writer."""
     proposed: Writer = "copied" if isinstance(policy, PromptLookup) else "draft"
     out: list[Written] = []

@@ -8,7 +8,7 @@ is not known, and the sentence says so. Not covered: re-encoding between differe
 from dataclasses import dataclass, replace
 
 from core.errors import NotMeasured
-from core.policies import Drafting, Plain
+from core.policies import Drafting, MeasuredOnly, Plain
 from core.replay import replay_prompt
 from core.runs import Run
 from core.side import call_of, decode_s_per_token, speedup
@@ -66,6 +66,8 @@ def predict(run: Run, reference: Run, lane: int) -> Prediction:
     known = LoopCosts.from_run(reference)
     here = passes_of(reference, middle_cache(trace))
     costs = replace(known, verify=here.verify, draft_first=here.draft_first, draft_next=here.draft_next)
+    if isinstance(policy, MeasuredOnly):
+        raise NotMeasured("Nothing was predicted: this way to draft uses the target's own states, which no trace holds.")
     rounds = replay_prompt(trace, policy)
     cost = sum(costs.parts(rounds, drafts=isinstance(policy, Drafting), checks=isinstance(policy, Drafting) and policy.threshold > 0))
     if cost <= 0:

@@ -8,6 +8,7 @@ from core import demo
 from core.address import address, resolve
 from core.candidates import Setting, gather
 from core.errors import InvalidInput
+from core.measured import AnyPolicy
 from core.policies import Confidence, Drafting, FixedGamma, Heuristic, Policy, PromptLookup, TransformersDefault, describe
 from core.runs import Lane, ModelRef
 from core.side_ask import fit
@@ -59,7 +60,7 @@ def put(lanes: Sequence[Lane]) -> None:
         _put_policy("third", lane.policy)
 
 
-def _put_policy(name: str, policy: Policy) -> None:
+def _put_policy(name: str, policy: AnyPolicy) -> None:
     state = st.session_state
     if not isinstance(policy, Drafting) or policy == TransformersDefault():
         state[f"side_policy_{name}"] = DEFAULT
