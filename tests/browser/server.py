@@ -34,18 +34,33 @@ SETTLED = "!document.querySelector('[data-testid=\"stStatusWidget\"]')"
 @contextmanager
 def serve(folder: Path, script: str = "app.py", **settings: str) -> Iterator[str]:
     """Run the app over the data folder until the context ends; its address. `settings` are further environment variables."""
+    port = free_port()
+    server = start(folder, port, script, **settings)
+    try:
+        yield f"http://localhost:{port}"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        return probe.getsockname()[1]
+
+
+def start(folder: Path, port: int, script: str = "app.py", **settings: str) -> subprocess.Popen[bytes]:
+    """The app's process, once it answers; to be ended by who asked for it."""
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port), "--server.headless", "true"]
     environment = os.environ | {"DRAFTGAUGE_DATA": str(folder), "XDG_RUNTIME_DIR": str(folder)} | settings
     server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
         _wait_for(f"http://localhost:{port}/_stcore/health")
-        yield f"http://localhost:{port}"
-    finally:
-        server.terminate()
-        server.wait(20)
+    except RuntimeError:
+        server.kill()
+        raise
+    return server
 
 
 def launch(playwright: Playwright) -> Browser:
