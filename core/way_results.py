@@ -9,6 +9,7 @@ sampling that holds what was drawn, too. *For traffic*: a t interval with the pr
 Not covered: alpha and c, which only a replay tells; memory.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
@@ -41,6 +42,7 @@ class WayResult:
     near_ties, real, unexplained: what came of the others. lossless: whether the text is what the target alone would write, or drawn as
     from the target alone, with the reason in a sentence. prepared_s: median outside the timed calls, for a fresh copy of a draft that the
     library edits; 0 where none is needed. verdict: of this lane alone; lossy is never recommended. reason: the verdict in a sentence.
+    notes: what must be known to read its numbers rightly, sentences.
     """
 
     lane: int
@@ -68,6 +70,7 @@ class WayResult:
     prepared_s: float
     verdict: Verdict
     reason: str
+    notes: tuple[str, ...] = ()
 
     @property
     def tokens_per_round(self) -> float | None:
@@ -126,6 +129,7 @@ def _result(run: Run, number: int) -> WayResult:
         prepared_s=median(way.prepared_s for way in noted) if noted else 0.0,
         verdict=said,
         reason=reason,
+        notes=tuple(_notes(run, lane, calls, timed.stalled)),
     )
 
 
@@ -139,6 +143,19 @@ def draft_name(run: Run, lane: Lane) -> str:
     """The model that proposes in a lane; "" where none does."""
     proposes = isinstance(lane.policy, Drafting) or (isinstance(lane.policy, OwnHeads) and lane.policy.method == "dflash")
     return (lane.draft or run.spec.draft).name if proposes else ""
+
+
+def _notes(run: Run, lane: Lane, calls: list[Generation], stalled: int) -> Iterator[str]:
+    prepared = [g.way.prepared_s for g in calls if g.way and g.way.prepared_s]
+    if prepared:
+        yield f"Each call had a fresh copy of the draft, because the library edits it: {median(prepared):.2g} s outside these times."
+    if isinstance(lane.policy, OwnHeads) and calls:
+        first_s, plain_s = (median(g.first_token_s for g in some) for some in (calls, way_calls.calls(run, 0) or calls))
+        loads = "Transformers 5.24 reads the heads' weights anew in every call, which end to end holds: " if lane.policy.method == "mtp" else ""
+        yield f"{loads}{'the' if loads else 'The'} first token came after {first_s:.2g} s, plain {plain_s:.2g} s."
+        yield "The heads' own reading of the prompt counts as decoding."
+    if stalled:
+        yield f"{counted(stalled, 'call')} stood still, or the plain one beside it did, and {'is' if stalled == 1 else 'are'} left out."
 
 
 @dataclass(frozen=True)

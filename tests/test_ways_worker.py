@@ -290,6 +290,8 @@ def test_sampling_with_other_tokens_is_measured_with_a_fresh_draft_each_time_and
     assert "not drawn from the target's distribution" in way.lossless_reason
     assert way.drafted > 0
     assert all(g.way.prepared_s > 0 for g in found.generations if g.lane == 1)
+    assert way.prepared_s > 0
+    assert way.notes[0].startswith("Each call had a fresh copy of the draft")
 
 
 def test_a_fresh_draft_is_a_copy(refs, foreign):

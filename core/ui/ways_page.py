@@ -50,6 +50,7 @@ def show(run: Run) -> Choice:
     if any(way.calls for way in found):
         _table(run, usable, choice)
         _not_to_be_used(others)
+        _notes(run, found)
         _per_prompt(run, usable)
         _overlap(run, found)
         _how(run, found, choice)
@@ -178,6 +179,13 @@ def _not_to_be_used(others: list[WayResult]) -> None:
     look.table(
         pd.DataFrame(rows), "Ways that are not to be used, and why", {"Timed at, no gain": "%.2fx", "Tokens per round": "%.2f"}, {"Why not": 620}
     )
+
+
+def _notes(run: Run, found: tuple[WayResult, ...]) -> None:
+    """What must be known to read the numbers of a way rightly."""
+    for way in found:
+        if way.notes:
+            look.note(f"{look.plain(label(run, way))}: {look.plain(' '.join(way.notes))}")
 
 
 def _per_prompt(run: Run, usable: list[WayResult]) -> None:

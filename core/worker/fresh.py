@@ -32,7 +32,7 @@ def fresh(pair: Pair, decoding: Decoding) -> Iterator[tuple[Pair, float]]:
         AssistantVocabTranslatorCache.get_translator(
             pair.tokenizer, pair.draft_tokenizer, target_tokens(pair), assistant_model=own.draft, assistant_prune_lm_head=True
         )
-        synchronise(pair.device)
+        synchronise(*own.devices)
         yield own, time.perf_counter() - began_s
     finally:
         AssistantVocabTranslatorCache._cache.get(pair.tokenizer, {}).pop(pair.draft_tokenizer, None)

@@ -123,8 +123,11 @@ class _Ways:
         for lane, way in enumerate(self._ways):
             self._sink.stage("load", 1 + lane, 1 + len(self._ways))
             self._check(way)
-            with fresh(way.pair, self._spec.decoding) as (pair, _):
-                self._generate(way, pair, way.prompts[0], min(WARM_UP_TOKENS, self._spec.max_new_tokens), self._spec.seed, RoundClock())
+            self._try(way)
+
+    def _try(self, way: _Way) -> None:
+        with fresh(way.pair, self._spec.decoding) as (pair, _):
+            self._generate(way, pair, way.prompts[0], min(WARM_UP_TOKENS, self._spec.max_new_tokens), self._spec.seed, RoundClock())
 
     def _check(self, way: _Way) -> None:
         own_draft.check(way.pair.target, way.lane)
@@ -151,13 +154,16 @@ class _Ways:
     def _block(self, block: int, prompt: int) -> None:
         for lane in block_order(len(self._ways), f"{self._spec.seed} {block}"):
             self._calls += 1
-            seed = self._spec.seed + _SEED_STEP * self._calls
-            way = self._ways[lane]
-            prefill_s = self._draft_prefill_s(way, prompt)
-            with fresh(way.pair, self._spec.decoding) as (pair, prepared_s):
-                (timed, heard), share = self._quiet(lambda way=way, pair=pair, seed=seed: self._heard(way, pair, prompt, seed))
-            noted = WayCall(rejected=sum(map(_ended_wrong, heard)), draft_prefill_s=prefill_s, prepared_s=prepared_s, translated=_translates(way))
-            self._report(block, prompt, lane, timed, heard, share, noted if way.drafts else None)
+            self._call(block, prompt, lane, self._spec.seed + _SEED_STEP * self._calls)
+
+    def _call(self, block: int, prompt: int, lane: int, seed: int) -> None:
+        """Alone in a method, so that a fresh draft is let go before the next one is made."""
+        way = self._ways[lane]
+        prefill_s = self._draft_prefill_s(way, prompt)
+        with fresh(way.pair, self._spec.decoding) as (pair, prepared_s):
+            (timed, heard), share = self._quiet(lambda: self._heard(way, pair, prompt, seed))
+        noted = WayCall(rejected=sum(map(_ended_wrong, heard)), draft_prefill_s=prefill_s, prepared_s=prepared_s, translated=_translates(way))
+        self._report(block, prompt, lane, timed, heard, share, noted if way.drafts else None)
 
     def _heard(self, way: _Way, pair: Pair, prompt: int, seed: int) -> tuple[Timed, list[Heard]]:
         """A whole call, and what each of its rounds drafted; plain decoding has no rounds to hear."""
