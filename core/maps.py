@@ -79,15 +79,19 @@ def _place(speedup: Floats) -> Floats:
     return (np.clip(np.log2(speedup), LOG2_LOW, LOG2_HIGH) - LOG2_LOW) / (LOG2_HIGH - LOG2_LOW)
 
 
-def ink_on(palette: Palette, place: Floats) -> NDArray[np.str_]:
-    """White or ink, whichever can be read on the colour scale at each `place`, 0..1."""
-    return np.where(_luminance(palette, place) < 0.21, "#FFFFFF", "#1C2230")
+def ink_on(shade: Floats) -> NDArray[np.str_]:
+    """White or ink, whichever can be read on colours of these luminances."""
+    return np.where(shade < 0.21, "#FFFFFF", "#1C2230")
 
 
 def _luminance(palette: Palette, place: Floats) -> Floats:
-    """WCAG relative luminance of the colour scale; white text is readable below about 0.21."""
+    """WCAG relative luminance of the colour scale at each `place`; white text is readable below about 0.21."""
     rgb = np.array([[int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] for colour in palette.diverging])
-    parts = np.stack([np.interp(place, DIVERGING_STOPS, rgb[:, i]) for i in range(3)])
+    return luminance(np.stack([np.interp(place, DIVERGING_STOPS, rgb[:, i]) for i in range(3)]))
+
+
+def luminance(parts: Floats) -> Floats:
+    """WCAG relative luminance of red, green and blue, (3, ...) from 0 to 1."""
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     return np.array([0.2126, 0.7152, 0.0722]) @ linear
 
@@ -129,7 +133,7 @@ def add_cells(fig: go.Figure, palette: Palette, x_edges: Floats, y_edges: Floats
 def add_numbers(fig: go.Figure, palette: Palette, x: Floats, y: Floats, speedup: Floats, words: NDArray[np.str_], hover: str) -> None:
     """The numbers in the cells; also what a click lands on. `unselected` keeps them readable after a click."""
     grid_x, grid_y = np.meshgrid(x, y)
-    ink = ink_on(palette, _place(speedup.ravel()))
+    ink = ink_on(_luminance(palette, _place(speedup.ravel())))
     fig.add_scatter(
         x=grid_x.ravel(),
         y=grid_y.ravel(),

