@@ -16,6 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, Playwright, TimeoutError, expect
 
 ROOT = Path(__file__).resolve().parents[2]
+FENCE, CALLED = str(ROOT / "tests" / "fence"), "called.log"
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",
@@ -33,7 +34,10 @@ SETTLED = "!document.querySelector('[data-testid=\"stStatusWidget\"]')"
 
 @contextmanager
 def serve(folder: Path, script: str = "app.py", **settings: str) -> Iterator[str]:
-    """Run the app over the data folder until the context ends; its address. `settings` are further environment variables."""
+    """Run the app over the data folder until the context ends; its address. `settings` are further environment variables.
+
+    Whatever the server, its workers and its jobs call on other machines, the Hub aside, is refused, and fails the test at the end.
+    """
     port = free_port()
     server = start(folder, port, script, **settings)
     try:
@@ -41,6 +45,8 @@ def serve(folder: Path, script: str = "app.py", **settings: str) -> Iterator[str
     finally:
         server.terminate()
         server.wait(20)
+        called = folder / CALLED
+        assert not called.exists(), f"other machines were called: {called.read_text()}"
 
 
 def free_port() -> int:
@@ -53,7 +59,8 @@ def free_port() -> int:
 def start(folder: Path, port: int, script: str = "app.py", **settings: str) -> subprocess.Popen[bytes]:
     """The app's process, once it answers; to be ended by who asked for it."""
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port), "--server.headless", "true"]
-    environment = os.environ | {"DRAFTGAUGE_DATA": str(folder), "XDG_RUNTIME_DIR": str(folder)} | settings
+    fence = {"DRAFTGAUGE_TEST_FENCE": str(folder / CALLED), "PYTHONPATH": os.pathsep.join(filter(None, (FENCE, os.environ.get("PYTHONPATH"))))}
+    environment = os.environ | {"DRAFTGAUGE_DATA": str(folder), "XDG_RUNTIME_DIR": str(folder)} | fence | settings
     server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     try:
         _wait_for(f"http://localhost:{port}/_stcore/health")

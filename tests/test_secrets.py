@@ -1,0 +1,115 @@
+"""A token is in no page, store, log, export or error, and a prompt in no log, whatever a library or a server repeats."""
+
+import contextlib
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.bench import Bench
+from core.child import HUB_OFFLINE_ASKED, Entry
+from core.errors import DraftgaugeError
+from core.export_json import to_json
+from core.log import OneLine, private
+from core.redact import redacted
+from core.runs import Prompt, RunSpec
+from core.settings import Settings
+from core.store import Store
+from core.worker.download import fetch
+from tests.benches import ended
+from tests.weights_server import Repository, serve
+
+TOKEN = "hf_planted_0123456789"
+PASSWORD = "proxy-p%40ss"
+PROMPT = "Our customer Ann Example\nowes us 1,234 euros and 56 cents"
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.setenv("HTTPS_PROXY", f"http://me:{PASSWORD}@localhost:1")
+
+
+def holds(folder: Path, secret: str) -> list[str]:
+    """The files below a folder that hold it."""
+    return [file.name for file in folder.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
+
+
+def test_secrets_of_the_environment_are_named_instead(planted: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_API_KEY", "key-of-mine")
+    monkeypatch.setenv("SHORT_TOKEN", "abc")
+    said = redacted(f"Bearer {TOKEN}, http://me:{PASSWORD}@localhost:1, proxy-p@ss, key-of-mine, abc")
+    assert said == "Bearer [HF_TOKEN], http://me:[HTTPS_PROXY]@localhost:1, [HTTPS_PROXY], [MY_API_KEY], abc"
+
+
+@given(
+    before=st.text(max_size=20), after=st.text(max_size=20), secret=st.text(st.characters(codec="ascii", min_codepoint=33), min_size=6, max_size=40)
+)
+def test_no_text_around_it_saves_a_secret(before: str, after: str, secret: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_TOKEN", secret)
+        assert secret not in redacted(f"{before}{secret}{after}").replace("[HF_TOKEN]", "")
+
+
+def test_a_log_line_is_one_line_and_no_second_one_can_be_forged() -> None:
+    line = OneLine("%(levelname)s %(message)s")
+    record = logging.LogRecord("x", logging.INFO, "x", 1, "first\n2026-01-01 INFO forged\r\nthird", (), None)
+    assert line.format(record) == "INFO first\\n2026-01-01 INFO forged\\r\\nthird"
+    with private([PROMPT, "a"]):
+        hidden = line.format(logging.LogRecord("x", logging.INFO, "x", 1, f"a: {PROMPT!r} and {PROMPT.splitlines()[1]}", (), None))
+    assert hidden == "INFO a: '[text of the run]' and [text of the run]"
+    assert "Ann" in line.format(logging.LogRecord("x", logging.INFO, "x", 1, PROMPT, (), None))
+
+
+def test_a_worker_tells_neither_token_nor_prompt(planted: None, settings: Settings, store: Store, spec: RunSpec) -> None:
+    asked = spec.model_copy(update={"prompts": (Prompt(text=PROMPT),)})
+    with contextlib.closing(Bench(settings, store, entry=Entry("tests.telling_jobs:tells", "tests.jobs:devices"))) as bench:
+        run = ended(store, bench.submit(asked))
+    assert run.status == "failed"
+    assert run.error.startswith("The measurement stopped unexpectedly (RuntimeError: Illegal header value b'Bearer [HF_TOKEN]'")
+    log = (settings.data / "worker-cpu.log").read_text()
+    assert re.search(r"WARNING some\.library: Illegal header value b'Bearer \[HF_TOKEN\]'.*\[HTTPS_PROXY\].*\[text of the run\]", log)
+    assert re.search(rf"ERROR draftgauge\.worker: run {run.id} failed.*Traceback", log)
+    assert re.search(rf"INFO draftgauge\.worker: run {run.id} failed$", log, re.MULTILINE)
+    assert "a library prints" in log
+    assert "Ann Example" not in log
+    assert "1,234 euros" not in log
+    for secret in (TOKEN, PASSWORD):
+        assert holds(settings.data, secret) == []
+        assert secret.encode() not in to_json(run, texts=True)
+
+
+@pytest.mark.parametrize("status", [200, 401, 403, 404, 429, 500])
+def test_a_download_tells_no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """The server repeats the token in its headers, and the address of the Hub holds a password."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.delenv(HUB_OFFLINE_ASKED, raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    with serve() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url.replace("http://", f"http://me:{PASSWORD}@"))
+        headers = {"X-Error-Message": f"bad {TOKEN}", "X-Request-Id": TOKEN}
+        hub.repositories["a/b"] = Repository({"config.json": b"{}"}, status=status, headers=headers)
+        with pytest.raises(DraftgaugeError) as refused:
+            fetch([hub.ref("a/b", "main")], lambda stage, done, total: None)
+    printed = capfd.readouterr()
+    for secret in (TOKEN, PASSWORD):
+        assert secret not in str(refused.value)
+        assert secret not in printed.out + printed.err
+        assert holds(tmp_path, secret) == []
+
+
+def test_the_token_of_a_file_is_not_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whoever runs the server may be logged in to the Hub; that is not the server's business."""
+    (tmp_path / "token").write_text(TOKEN)
+    code = "from huggingface_hub import get_token; from core.hub_client import token; print(get_token(), token())"
+    environment = {"HF_TOKEN_PATH": str(tmp_path / "token"), "PATH": "/usr/bin"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == [TOKEN, "None"]
