@@ -1,6 +1,6 @@
 """The bench: a bounded queue of measurements, and one worker process for each device.
 
-A server makes one bench and keeps it. The queue itself is in the store, so that waiting runs
+A server makes one bench and keeps it. Whose run is next is in `core.turns`. The queue itself is in the store, so that waiting runs
 survive a restart; runs that were being measured when a server died are marked as interrupted
 by the next one.
 """
@@ -10,7 +10,7 @@ import threading
 
 from filelock import FileLock, Timeout
 
-from core import lanes, pair, prompts
+from core import lanes, pair, prompts, shapes_ask
 from core.child import Entry
 from core.errors import InvalidInput, QueueFull, StoreError
 from core.runs import RunSpec
@@ -19,6 +19,8 @@ from core.station import Station
 from core.store import Store
 
 MOST_NEW_TOKENS = 4096
+CLICKED_TWICE_S = 10.0
+"""The same run, asked for again within this time by the same person while it waits or runs, was meant once: the second click may be late."""
 READ_ONLY = "This installation only shows runs (DRAFTGAUGE_READ_ONLY). Measure on one of your own, and import the run there."
 
 
@@ -47,15 +49,19 @@ class Bench:
             self.close()
             raise
 
-    def submit(self, spec: RunSpec) -> str:
-        """Queue a run and return its id. Raises InvalidInput, ModelError or QueueFull when it cannot be run."""
+    def submit(self, spec: RunSpec, person: str = "") -> str:
+        """Queue a run and return its id. person: an id of who asks; where they have just asked for the same, that run's id: they clicked twice.
+
+        Raises InvalidInput, ModelError or QueueFull when it cannot be run.
+        """
         self._may_change()
         self._check(spec)
         with self._submitting:
-            waiting = len(self._store.queued())
-            if waiting >= self._settings.queue_length:
-                raise QueueFull(f"{waiting} runs are waiting already. Try again when one has finished, or cancel one.")
-            run_id = self._store.add(spec)
+            known = self._store.asked_lately(spec, person, CLICKED_TWICE_S) if person else None
+            if known:
+                return known
+            self._check_room(person)
+            run_id = self._store.add(spec, person)
             self._station(spec.device).look()
         return run_id
 
@@ -73,8 +79,20 @@ class Bench:
             return 0
         if status != "queued":
             return None
-        waiting = self._store.queued(self._store.get(run_id).spec.device)
+        waiting = self._store.queued(self._device_of(run_id))
         return waiting.index(run_id) + 1 if run_id in waiting else 0
+
+    def before(self, run_id: str) -> list[str]:
+        """The runs that a waiting run waits for: what is measured on its device, then what comes before it. Empty when it does not wait."""
+        if self._store.status(run_id) != "queued":
+            return []
+        device = self._device_of(run_id)
+        waiting = self._store.queued(device)
+        return [*self._store.running(device), *waiting[: waiting.index(run_id) if run_id in waiting else 0]]
+
+    def trouble(self) -> str:
+        """Why runs cannot go on for now, such as a full disk; "" when they can."""
+        return next((station.trouble for station in tuple(self._stations.values()) if station.trouble), "")
 
     def close(self) -> None:
         """Stop the workers. The running runs become interrupted, the waiting ones wait for the next server."""
@@ -91,12 +109,28 @@ class Bench:
             self._stations[device] = Station(self._settings, self._store, device, self._entry)
         return self._stations[device]
 
+    def _device_of(self, run_id: str) -> str:
+        return self._store.get(run_id, results=False).spec.device
+
+    def _check_room(self, person: str) -> None:
+        """Nobody may fill the queue alone. Who is not known counts as one person."""
+        waiting = self._store.waiting_of()
+        if waiting[person] >= self._settings.queue_each:
+            raise QueueFull(
+                f"{waiting[person]} of your runs are waiting already, the most for one person. Try again when one has begun, or cancel one."
+            )
+        if waiting.total() >= self._settings.queue_length:
+            raise QueueFull(f"{waiting.total()} runs are waiting already. Try again when one has finished, or cancel one.")
+
     def _may_change(self) -> None:
         if self._settings.read_only:
             raise InvalidInput(READ_ONLY)
 
     def _check(self, spec: RunSpec) -> None:
-        prompts.check(spec.prompts)
+        if spec.extent == "shapes":
+            shapes_ask.check(spec)
+        else:
+            prompts.check(spec.prompts)
         if not 1 <= spec.max_new_tokens <= MOST_NEW_TOKENS:
             raise InvalidInput(f"{spec.max_new_tokens} new tokens cannot be measured. Choose between 1 and {MOST_NEW_TOKENS:,}.")
         known = ["cpu", *(device.id for device in self._store.devices() if device.id != "cpu")]
@@ -107,7 +141,7 @@ class Bench:
         if spec.extent == "ways":
             lanes.check_ways(spec)
         for ref in (spec.target, spec.draft, *(lane.draft for lane in spec.lanes if lane.draft is not None)):
-            pair.check(ref, self._settings)
+            pair.check(ref, self._settings, weights=not spec.random_weights)
 
 
 def _take(lock: FileLock, settings: Settings) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import (
     URL,
     Boolean,
@@ -36,10 +37,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import SQLAlchemyError
 
-from core.errors import StoreError
+from core.errors import StoreBusy, StoreError
 from core.migrations import MIGRATIONS
 
-SCHEMA = 2
+SCHEMA = 3
 WAIT_FOR_LOCK_S = 5.0
 
 metadata = MetaData()
@@ -80,13 +81,17 @@ runs = Table(
     Column("alpha", Float),
     Column("c", Float),
     Column("imported", Text),
+    Column("person", String(64), nullable=False, default=""),
+    Column("turn", Integer, nullable=False, default=0),
     sqlite_autoincrement=True,
 )
 """device_name: as the worker found it, until then the device's id. tags: a JSON list. words: names, tags and note in folded case, for the
-search. speedup, alpha, c: as in the summary or the import, for sorting."""
+search. speedup, alpha, c: as in the summary or the import, for sorting. person: an id of who queued it (`core.ui.person`), "" where nobody
+knows; in no record and no export. turn: when it was queued, then when it began, then when it ended (`core.turns`); 0 for what came from elsewhere."""
 Index("ix_runs_share_id", runs.c.share_id, unique=True)
 Index("ix_runs_group_id", runs.c.group_id)
 Index("ix_runs_created_s", runs.c.created_s)
+Index("ix_runs_turn", runs.c.device, runs.c.person, runs.c.turn)
 
 specs = Table(
     "specs",
@@ -167,11 +172,15 @@ def compact(engine: Engine) -> None:
 
 @contextmanager
 def sentences(place: str) -> Generator[None]:
-    """Turn the database's errors into StoreErrors that say what to do."""
+    """Turn the database's errors, and records in it that cannot be read, into StoreErrors that say what to do."""
     try:
         yield
     except SQLAlchemyError as error:
-        raise StoreError(_sentence(place, error)) from error
+        raise (StoreBusy if _code(error).startswith(_LOCKED) else StoreError)(_sentence(place, error)) from error
+    except ValidationError as error:
+        raise StoreError(
+            f"{place} holds a record that is damaged, or of another version of Draftgauge. Update Draftgauge, or put back a copy of the file."
+        ) from error
 
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:
@@ -220,9 +229,16 @@ def _lock(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
+_LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
+
+
+def _code(error: SQLAlchemyError) -> str:
+    return getattr(getattr(error, "orig", None), "sqlite_errorname", "")
+
+
 def _sentence(place: str, error: SQLAlchemyError) -> str:
-    code: str = getattr(getattr(error, "orig", None), "sqlite_errorname", "")
-    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+    code = _code(error)
+    if code.startswith(_LOCKED):
         return f"{place} is locked by another program. Close that program and try again."
     if code.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_FSYNC")):
         return f"The disk that holds {place} is full. Free some space and try again; what was saved before is kept."

@@ -12,9 +12,10 @@ from typing import Any, Literal, TypeVar, cast
 from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
+from core import turns
 from core.database import runs
 from core.record import Imported, Summary
-from core.run_rows import date
+from core.run_rows import EVERYBODYS, date
 from core.runs import Extent, Progress, Status
 
 R = TypeVar("R", Summary, Imported)
@@ -125,9 +126,9 @@ class Choices:
     total: int
 
 
-def find(connection: Connection, query: Query, *, size: int = PAGE) -> Page:
-    """One page of the runs that have ended and are not deleted."""
-    asked = _asked(query)
+def find(connection: Connection, query: Query, *, size: int = PAGE, mine: ColumnElement[bool] = EVERYBODYS) -> Page:
+    """One page of the runs that have ended and are not deleted. mine: of which runs, here and below."""
+    asked = _asked(query) & mine
     total = connection.execute(select(func.count()).select_from(runs).where(asked)).scalar_one()
     pages = max(1, -(-total // size))
     page = min(max(0, query.page), pages - 1)
@@ -139,15 +140,16 @@ def find(connection: Connection, query: Query, *, size: int = PAGE) -> Page:
     return Page(tuple(found[number] for number in numbers), total, page, pages)
 
 
-def alive(connection: Connection) -> list[Entry]:
-    """Waiting and running runs of every kind: what runs first, then in the order they were queued."""
-    found = _listed().where(runs.c.status.in_(("running", "queued")))
-    return [_entry(row) for row in connection.execute(found.order_by(runs.c.status.desc(), runs.c.number))]
+def alive(connection: Connection, mine: ColumnElement[bool] = EVERYBODYS) -> list[Entry]:
+    """Waiting and running runs of every kind: what runs first, then in the order of their turn."""
+    found = _listed().where(runs.c.status.in_(("running", "queued")), mine).order_by(runs.c.number)
+    places = {run_id: place for place, run_id in enumerate(turns.line(connection), start=1)}
+    return sorted((_entry(row) for row in connection.execute(found)), key=lambda entry: places.get(entry.id, 0))
 
 
-def choices(connection: Connection) -> Choices:
+def choices(connection: Connection, mine: ColumnElement[bool] = EVERYBODYS) -> Choices:
     """What occurs among the runs that `find` could find; one pass over all of them, which is faster than four distinct ones."""
-    rows = connection.execute(select(runs.c.target, runs.c.draft, runs.c.device_name, runs.c.tags).where(_asked(Query()))).all()
+    rows = connection.execute(select(runs.c.target, runs.c.draft, runs.c.device_name, runs.c.tags).where(_asked(Query()) & mine)).all()
     tags = {tag for several in {row.tags for row in rows} for tag in json.loads(several)}
     return Choices(
         targets=_alphabetical({row.target for row in rows}),

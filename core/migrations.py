@@ -49,6 +49,14 @@ _COLUMNS_2 = (
 )
 
 
+def to_3(connection: Connection) -> None:
+    """A queue that is fair to each person: who queued a run, and the order in which runs were queued or begun."""
+    connection.execute(text("ALTER TABLE runs ADD COLUMN person VARCHAR(64) DEFAULT '' NOT NULL"))
+    connection.execute(text("ALTER TABLE runs ADD COLUMN turn INTEGER DEFAULT 0 NOT NULL"))
+    connection.execute(text("UPDATE runs SET turn = number"))
+    connection.execute(text("CREATE INDEX ix_runs_turn ON runs (device, person, turn)"))
+
+
 def _filled(run_id: str, device: str, spec: str, environment: str | None) -> dict[str, str]:
     """The new columns of an old run; of a damaged one only what is known of it."""
     asked, where = _object(spec), _object(environment or "")
@@ -82,5 +90,5 @@ def _string(value: object, otherwise: str) -> str:
     return value if isinstance(value, str) and value else otherwise
 
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: to_2}
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: to_2, 2: to_3}
 """What leads from a schema version to the next."""

@@ -8,14 +8,15 @@ then one that never changes. Times are seconds since 1970 (UTC).
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
-from core import notes, run_rows
+from core import notes, run_rows, turns
 from core.database import devices, prompt_drafts, results, runs, traces
 from core.errors import InvalidInput, StoreError
 from core.measured import DeviceInfo, Difference, Environment, Generation, PassTimes
@@ -36,6 +37,11 @@ _ID = re.compile(r"[A-Za-z0-9]{1,32}")
 _MEASURED = (runs.c.extent == "full") & runs.c.imported.is_(None) & runs.c.deleted_s.is_(None)
 
 
+def drawn_apart(spec: RunSpec) -> RunSpec:
+    """What is asked without what a page draws by chance at every click."""
+    return spec.model_copy(update={"group": "", "order": ()})
+
+
 def open_store(settings: Settings) -> "Store":
     """The store in the data folder. Raises StoreError when the folder cannot be used."""
     return Store(settings.data / FILE_NAME)
@@ -44,24 +50,38 @@ def open_store(settings: Settings) -> "Store":
 class Store(Shelf):
     """All runs, safe to use from several threads and processes. Every method may raise StoreError."""
 
-    def add(self, spec: RunSpec) -> str:
-        """Queue a run and return its id."""
+    def add(self, spec: RunSpec, person: str = "") -> str:
+        """Queue a run and return its id. person: an id of who asks for it."""
         run_id = secrets.token_hex(5)
         with self._begin() as connection:
-            run_rows.add_run(connection, run_id, spec, created_s=time.time())
+            run_rows.add_run(connection, run_id, spec, created_s=time.time(), person=person, turn=turns.next_turn())
         return run_id
 
-    def insert(self, run: Run) -> str:
+    def asked_lately(self, spec: RunSpec, person: str, within_s: float) -> str | None:
+        """The waiting or running run of this person that asks for the same and was queued in the last seconds, as by a double click."""
+        lately = (runs.c.person == person) & runs.c.status.in_(notes.ALIVE) & (runs.c.created_s > time.time() - within_s)
+        with self._begin() as connection:
+            rows = connection.execute(run_rows.with_spec().where(lately).order_by(runs.c.number)).all()
+        return next((row.id for row in rows if drawn_apart(RunSpec.model_validate_json(row.spec)) == drawn_apart(spec)), None)
+
+    def waiting_of(self) -> Counter[str]:
+        """How many runs wait, by the person who queued them."""
+        counted = select(runs.c.person, func.count().label("waiting")).where(runs.c.status == "queued").group_by(runs.c.person)
+        with self._begin() as connection:
+            return Counter({row.person: row.waiting for row in connection.execute(counted)})
+
+    def insert(self, run: Run, person: str = "") -> str:
         """Keep a whole run with its traces; returns its id, a new one where it is taken or reserved. Raises InvalidInput when it has not ended.
 
-        A run that was exported from its shared link has the share id as its own, which here still leads to the run it was shared from.
+        person: an id of whose it is. A run that was exported from its shared link has the share id as its own, which here still leads to the
+        run it was shared from.
         """
         if run.status in notes.ALIVE:
             raise InvalidInput(f"The run {run.id} is {run.status}; only a run that has ended can be kept. Wait for its end, then export it again.")
         with self._begin() as connection:
             taken = connection.execute(select(runs.c.id).where((runs.c.id == run.id) | (runs.c.share_id == run.id))).first()
             run_id = run.id if _ID.fullmatch(run.id) and run.id != EXAMPLE and taken is None else secrets.token_hex(5)
-            run_rows.add_whole(connection, run_id, run)
+            run_rows.add_whole(connection, run_id, run, person)
         return run_id
 
     def get(self, run_id: str, *, traces: bool = False, results: bool = True) -> Run:
@@ -71,7 +91,7 @@ class Store(Shelf):
         is not shared any more.
         """
         with self._begin() as connection:
-            asked = (runs.c.id == run_id) | ((runs.c.share_id == run_id) & runs.c.deleted_s.is_(None))
+            asked = ((runs.c.id == run_id) & self._mine) | ((runs.c.share_id == run_id) & runs.c.deleted_s.is_(None))
             row = connection.execute(run_rows.with_spec().where(asked)).one_or_none()
             if row is None:
                 raise InvalidInput(f"There is no run {run_id}.")
@@ -85,7 +105,7 @@ class Store(Shelf):
         new = (results.c.run_id == run_id) & (results.c.kind == "step") & (results.c.number > after)
         with self._begin() as connection:
             rows = connection.execute(select(results.c.number, results.c.data).where(new).order_by(results.c.number)).all()
-        return (rows[-1].number if rows else after), [Step.model_validate_json(row.data) for row in rows]
+            return (rows[-1].number if rows else after), [Step.model_validate_json(row.data) for row in rows]
 
     def status(self, run_id: str) -> Status | None:
         """A run's status, or None when there is no such run."""
@@ -105,14 +125,14 @@ class Store(Shelf):
 
     def _newest(self, limit: int) -> list[Run | None]:
         with self._begin() as connection:
-            rows = connection.execute(run_rows.with_spec().where(_MEASURED).order_by(runs.c.number.desc()).limit(limit)).all()
+            rows = connection.execute(run_rows.with_spec().where(_MEASURED, self._mine).order_by(runs.c.number.desc()).limit(limit)).all()
         return [run_rows.to_run_if_readable(row) for row in rows]
 
     def group(self, group: str) -> list[Run]:
         """The runs of one group in the order they were queued: what was asked and how it goes, without passes, generations and traces."""
         if not group:
             return []
-        chosen = (runs.c.group_id == group) & runs.c.deleted_s.is_(None)
+        chosen = (runs.c.group_id == group) & runs.c.deleted_s.is_(None) & self._mine
         with self._begin() as connection:
             rows = connection.execute(run_rows.with_spec().where(chosen).order_by(runs.c.number)).all()
         return [run for row in rows if (run := run_rows.to_run_if_readable(row)) is not None]
@@ -121,13 +141,17 @@ class Store(Shelf):
         """Whether a run is in a timed stage on some device, so that the machine should be left alone."""
         with self._begin() as connection:
             found = connection.execute(select(runs.c.progress).where(runs.c.status == "running")).scalars().all()
-        return any(Progress.model_validate_json(progress).stage in TIMED for progress in found)
+            return any(Progress.model_validate_json(progress).stage in TIMED for progress in found)
 
     def queued(self, device: str | None = None) -> list[str]:
-        """Ids of the runs that wait (for one device, or all), the next one first."""
-        query = select(runs.c.id).where(runs.c.status == "queued").order_by(runs.c.number)
+        """Ids of the runs that wait (for one device, or all), the next one first (`core.turns`)."""
         with self._begin() as connection:
-            return list(connection.execute(query if device is None else query.where(runs.c.device == device)).scalars())
+            return turns.line(connection, device)
+
+    def running(self, device: str) -> list[str]:
+        """Ids of the runs that are measured on a device."""
+        with self._begin() as connection:
+            return list(connection.execute(select(runs.c.id).where(runs.c.status == "running", runs.c.device == device)).scalars())
 
     def waiting_devices(self) -> list[str]:
         """Devices that queued runs wait for."""
@@ -139,7 +163,7 @@ class Store(Shelf):
     def claim(self, run_id: str, host: str, pid: int) -> bool:
         """Make a queued run a running one; False when it is no longer queued."""
         now = time.time()
-        values = {"status": "running", "host": host, "claimed_by": pid, "started_s": now, "heartbeat_s": now}
+        values = {"status": "running", "host": host, "claimed_by": pid, "started_s": now, "heartbeat_s": now, "turn": turns.next_turn()}
         with self._begin() as connection:
             return connection.execute(update(runs).where(runs.c.id == run_id, runs.c.status == "queued").values(**values)).rowcount == 1
 
@@ -195,7 +219,7 @@ class Store(Shelf):
         """End a queued or running run; False when it had ended already. What was measured is kept."""
         alive = runs.c.status.in_(("queued", "running"))
         with self._begin() as connection:
-            ended = update(runs).where(runs.c.id == run_id, alive).values(status=status, error=error, finished_s=time.time())
+            ended = update(runs).where(runs.c.id == run_id, alive).values(status=status, error=error, finished_s=time.time(), turn=turns.next_turn())
             return connection.execute(ended).rowcount == 1
 
     def cancel_queued(self, run_id: str) -> bool:
@@ -206,7 +230,8 @@ class Store(Shelf):
 
     def interrupt_running(self) -> int:
         """End every running run as interrupted, and return their number; for a server that starts."""
-        values = {"status": "interrupted", "error": "The app was stopped while this run was measured.", "finished_s": time.time()}
+        values: dict[str, Any] = {"status": "interrupted", "error": "The app was stopped while this run was measured.", "finished_s": time.time()}
+        values["turn"] = turns.next_turn()
         with self._begin() as connection:
             return connection.execute(update(runs).where(runs.c.status == "running").values(**values)).rowcount
 
@@ -231,7 +256,9 @@ class Store(Shelf):
         kept = select(prompt_drafts.c.id).order_by(prompt_drafts.c.changed_s.desc()).limit(DRAFTS_KEPT)
         with self._begin() as connection:
             connection.execute(delete(prompt_drafts).where(prompt_drafts.c.id == draft_id))
-            connection.execute(insert(prompt_drafts).values(id=draft_id, text=text, changed_s=time.time()))
+            newest_s = connection.execute(select(func.max(prompt_drafts.c.changed_s))).scalar() or 0.0
+            changed_s = max(time.time(), newest_s + 1e-3)  # a clock that was set back must not make the text just saved the oldest
+            connection.execute(insert(prompt_drafts).values(id=draft_id, text=text, changed_s=changed_s))
             connection.execute(delete(prompt_drafts).where(prompt_drafts.c.id.not_in(kept)))
 
     def load_prompts(self, draft_id: str) -> str | None:

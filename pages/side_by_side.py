@@ -5,11 +5,10 @@ import streamlit as st
 from core import privacy
 from core.errors import DraftgaugeError
 from core.ui import export_box, look, result, side_address, side_done, side_form, side_live, side_prompt
-from core.ui.desk import ALIVE, EXAMPLE, desk, load, side_example
+from core.ui.desk import ALIVE, EXAMPLE, load, queue, side_example
 from core.ui.frame import frame
 
 frame()
-store, bench = desk()
 chosen = side_address.run_id()
 if chosen:
     run = side_example() if chosen == EXAMPLE else load(chosen)
@@ -42,7 +41,7 @@ reference = side_address.reference()
 asked = side_form.show(reference)
 if asked:
     try:
-        side_address.look_at(bench.submit(asked))
+        side_address.look_at(queue(asked))
         st.rerun()
     except DraftgaugeError as error:
         st.error(look.plain(str(error)), icon=":material/error:")

@@ -5,8 +5,9 @@ from streamlit.testing.v1.element_tree import Button
 
 
 def open_page(name: str, **query: str) -> AppTest:
-    """A page as the router shows it."""
+    """A page as the router shows it to somebody who has not signed in."""
     app = AppTest.from_file("../app.py", default_timeout=30)
+    app.user = {}
     for key, value in query.items():
         app.query_params[key] = value
     if name != "start":

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
+from core import bench as bench_module
 from core import database
 from core.bench import Bench
 from core.child import Entry, log_file
@@ -47,6 +48,43 @@ def test_positions_count_up_and_the_queue_is_bounded(settings: Settings, store: 
         assert bench.position(ids[1]) == 1
         bench.submit(spec)
         assert bench.position("nonsense") is None
+
+
+def test_nobody_fills_the_queue_alone(settings: Settings, store: Store, spec: RunSpec) -> None:
+    short = settings.model_copy(update={"queue_length": 3, "queue_each": 2})
+    with contextlib.closing(Bench(short, store, entry=ENTRY)) as bench:
+        first = bench.submit(job(spec, jobs.SLEEP), "ada")
+        under_way(store, first)
+        own = [bench.submit(job(spec, seed), "ada") for seed in (100, 101)]
+        with pytest.raises(QueueFull, match="2 of your runs are waiting already"):
+            bench.submit(job(spec, 102), "ada")
+        other = bench.submit(job(spec, 100), "bob")
+        assert bench.before(other) == [first], "ada was served last, so bob is next"
+        assert bench.before(own[1]) == [first, other, own[0]]
+        assert [bench.position(run_id) for run_id in (other, *own)] == [1, 2, 3]
+        assert bench.before(first) == bench.before("nonsense") == []
+        with pytest.raises(QueueFull, match="3 runs are waiting already"):
+            bench.submit(job(spec, 101), "bob")
+
+
+def test_a_second_click_means_the_run_of_the_first(bench: Bench, store: Store, spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the page draws by chance at each click; by another person, later, or once it has ended, it is another run."""
+    asked = job(spec, jobs.SLEEP)
+    first = bench.submit(asked.model_copy(update={"group": "g1", "order": (0, 1)}), "ada")
+    assert bench.submit(asked.model_copy(update={"group": "g2", "order": (1, 0)}), "ada") == first
+    under_way(store, first)
+    assert bench.submit(asked, "ada") == first
+    assert store.get(first).spec.group == "g1"
+    others = [bench.submit(asked, "bob"), bench.submit(asked), bench.submit(asked), bench.submit(job(spec, jobs.QUICK), "ada")]
+    now_s = time.time()
+    monkeypatch.setattr("time.time", lambda: now_s + bench_module.CLICKED_TWICE_S + 1)
+    others.append(bench.submit(asked, "ada"))
+    monkeypatch.undo()
+    for run_id in (first, *others):
+        bench.cancel(run_id)
+    ended(store, first)
+    others.append(bench.submit(asked, "ada"))
+    assert len({first, *others}) == 7
 
 
 def test_an_error_with_a_sentence_is_shown_as_it_is(bench: Bench, store: Store, spec: RunSpec) -> None:

@@ -1,4 +1,4 @@
-"""The way from schema 1: an old store keeps everything, becomes what a new one is, and changes once or not at all."""
+"""The way from older schemas: an old store keeps everything, becomes what a new one is, and changes once or not at all."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -93,6 +93,23 @@ def test_a_migrated_store_has_the_columns_and_indexes_of_a_new_one(place: Path, 
         shapes.append((tables, sorted((index["name"], index["unique"]) for index in found.get_indexes("runs"))))
         engine.dispose()
     assert shapes[0] == shapes[1]
+
+
+def test_a_store_of_the_second_schema_keeps_the_order_of_its_queue(place: Path, spec: RunSpec) -> None:
+    store = Store(place)
+    ids = [store.add(spec) for _ in range(3)]
+    store.close()
+    raw = sqlite3.connect(place)
+    raw.executescript(
+        "DROP INDEX ix_runs_turn; ALTER TABLE runs DROP COLUMN person; ALTER TABLE runs DROP COLUMN turn; UPDATE draftgauge SET schema_version = 2"
+    )
+    raw.close()
+    store = Store(place)
+    assert store.queued("cpu") == ids
+    assert store.waiting_of() == {"": 3}
+    new = store.add(spec, "ada")
+    assert store.queued("cpu") == [ids[0], new, *ids[1:]]
+    store.close()
 
 
 def test_a_migration_that_fails_leaves_the_old_store_as_it_was(place: Path, spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:

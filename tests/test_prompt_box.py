@@ -41,6 +41,7 @@ def page() -> None:
 
 def open_box(**asked: Any) -> AppTest:
     app = AppTest.from_function(page, default_timeout=30)
+    app.user = {}
     app.query_params["pasted"] = ID
     app.session_state["asked"] = asked
     return ok(app.run())

@@ -34,9 +34,9 @@ def submitted(cold_bench: Bench, monkeypatch: pytest.MonkeyPatch, store: Store) 
     """What the page asks the bench to run; nothing is started."""
     asked: list[RunSpec] = []
 
-    def submit(spec: RunSpec) -> str:
+    def submit(spec: RunSpec, person: str = "") -> str:
         asked.append(spec)
-        return store.add(spec)
+        return store.add(spec, person)
 
     monkeypatch.setattr(cold_bench, "submit", submit)
     return asked
@@ -132,7 +132,7 @@ def test_a_waiting_run_tells_its_place_and_its_drawn_order(store: Store):
     app = open_page("side_by_side", run=store.add(run.spec))
     assert app.title[0].value == "Waiting for the device"
     assert "Assisted first, then Plain. The order was drawn at random." in texts(app)
-    assert "Place 2 in the queue" in texts(app)
+    assert "2nd in the queue" in texts(app)
     assert html(app).count("Waits for the device") == 2
 
 

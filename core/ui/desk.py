@@ -1,7 +1,7 @@
 """The pages' door to store, bench and results. The web process only reads what workers have finished.
 
-One bench per server, in one cached resource. What is computed from a finished run is kept per run id;
-a finished run never changes. An unusable data folder raises StoreError, which the router shows as a sentence.
+One bench per server (`core.ui.once`). What is computed from a finished run is kept per run id; a finished run never changes, and whoever
+may open it gets the same. An unusable data folder raises StoreError, which the router shows as a sentence.
 """
 
 import contextlib
@@ -19,18 +19,20 @@ from core.settings import load as load_settings
 from core.store import EXAMPLE, Store, open_store
 from core.ui import look
 from core.ui.frame import page_path
+from core.ui.once import Once
+from core.ui.person import person
 
 ALIVE = ("queued", "running")
 PREWARM = ("cpu",)
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
+@Once
 def settings() -> Settings:
     """The settings this server was started with. Raises InvalidInput where one cannot be used."""
     return load_settings()
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
+@Once
 def _open() -> tuple[Store, Bench]:
     store = open_store(settings())
     try:
@@ -46,27 +48,47 @@ def read_only() -> bool:
 
 
 def desk() -> tuple[Store, Bench]:
-    """Store and bench. Raises StoreError where the data folder cannot be used."""
-    return _open()
+    """Store and bench; in a private installation the store shows the runs of whoever looks. Raises StoreError where it cannot be used."""
+    store, bench = _open()
+    return (store.seen_by(person()) if settings().private else store), bench
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
+def everybodys() -> Store:
+    """The store with the runs of all, for what concerns all: the queue, the clock. Raises StoreError."""
+    return _open()[0]
+
+
+@Once
 def planner() -> Planner:
     """Where pages ask for what takes seconds to find out about a model; answers come when they are asked for again."""
-    return Planner(settings(), timing=lambda: desk()[0].timing())
+    return Planner(settings(), timing=lambda: everybodys().timing())
+
+
+def close() -> None:
+    """Stop the workers and let go of the data folder, at the server's end; nothing where nobody has opened it."""
+    for store, bench in _open.made():
+        bench.close()
+        store.close()
+    for opened in planner.made():
+        opened.close()
+
+
+def queue(spec: RunSpec) -> str:
+    """Queue one run for whoever looks at this page; its id, that of the same run where it was just asked for. Raises what the bench raises."""
+    return desk()[1].submit(spec, person())
 
 
 def submit(*specs: RunSpec) -> None:
     """Queue runs and go to their page, the group's for runs of one; where one cannot be run, say why, and how many are queued all the same."""
     queued: list[str] = []
     try:
-        queued.extend(desk()[1].submit(spec) for spec in specs)  # one by one: those before an error are kept
+        queued.extend(queue(spec) for spec in specs)  # one by one: those before an error are kept
+        group = desk()[0].get(queued[0], results=False).spec.group  # after a double click the first click's
     except DraftgaugeError as error:
         st.error(look.plain(str(error)), icon=":material/error:")
         if queued:
             look.note(f"{len(queued)} of {len(specs)} runs are queued; they are listed on the start page.")
         return
-    group = specs[0].group
     st.switch_page(page_path("measure"), query_params={"group": group} if group else {"run": queued[0]})
 
 

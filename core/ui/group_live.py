@@ -4,39 +4,32 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.errors import DraftgaugeError
 from core.runs import TIMED, Run
-from core.ui import live, look, numbers, partial_alpha, result
+from core.ui import live, look, numbers, partial_alpha, result, waiting
 from core.ui.desk import ALIVE, desk, read_only
 from core.ui.frame import page_path
+from core.ui.polling import polled
 
 
-@st.fragment(run_every=1.0)
+@polled(1.0)
 def watch(ids: Sequence[str]) -> None:
-    """The live state; when every run has ended the whole page starts over. Reruns of a fragment do not pass the router."""
-    try:
-        _watch(ids)
-    except DraftgaugeError as error:
-        st.error(look.plain(str(error)), icon=":material/error:")
-
-
-def _watch(ids: Sequence[str]) -> None:
+    """The live state; when every run has ended the whole page starts over."""
     store, bench = desk()
     runs = [store.get(run_id, results=False) for run_id in ids]
-    waiting = [run for run in runs if run.status in ALIVE]
-    if not waiting:
+    alive = [run for run in runs if run.status in ALIVE]
+    if not alive:
         st.rerun()
-    look.headline(f"Measuring {numbers.counted(len(runs), 'draft')}: {len(runs) - len(waiting)} done")
+    look.headline(f"Measuring {numbers.counted(len(runs), 'draft')}: {len(runs) - len(alive)} done")
     for run in runs:
-        _line(run, bench.position(run.id) if run.status == "queued" else None)
+        _line(run, waiting.place(run.id) if run.status == "queued" else "")
     stays = "What was measured so far is kept."
     if st.button("Cancel all", icon=":material/stop_circle:", key="cancel_group", help=stays, disabled=read_only()):
-        for run in reversed(waiting):  # the last first, so that none begins when the one before it ends
+        for run in reversed(alive):  # the last first, so that none begins when the one before it ends
             bench.cancel(run.id)
     look.note("The target's answers are written once, for the first draft; the others reuse them. You can close this page; the runs go on.")
 
 
-def _line(run: Run, place: int | None) -> None:
+def _line(run: Run, place: str) -> None:
     """One draft: what happens to it now, and the way to its own page."""
     name = look.plain(run.spec.draft.name)
     st.page_link(page_path("measure"), label=f"**{name}**", icon=result.STATUS_ICONS[run.status], query_params={"run": run.id})
@@ -45,6 +38,6 @@ def _line(run: Run, place: int | None) -> None:
         st.progress(live.so_far(run), f"{live.WORDS[run.progress.stage]}{live.count(run.progress)}.{quiet}")
         partial_alpha.show(run)
     elif run.status == "queued":
-        st.progress(0.0, f"{live.WORDS['queued']}{f', place {place} in the queue' if place else ''}")
+        st.progress(0.0, f"{live.WORDS['queued']}{f': {place}' if place else ''}")
     else:
         look.note(f"{run.status.capitalize()}.{f' {look.plain(run.error)}' if run.error else ''}")

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from core.errors import DraftgaugeError
 from core.runs import TIMED, Extent, Progress, Run, RunSpec, Stage
-from core.ui import look, numbers, partial_alpha
+from core.ui import look, numbers, partial_alpha, waiting
 from core.ui.desk import ALIVE, desk, read_only
+from core.ui.polling import polled
 
 WORDS: dict[Stage, str] = {
     "queued": "Waiting for the device",
@@ -46,23 +46,16 @@ STAGES: dict[Extent, frozenset[Stage]] = {"smoke": frozenset({"smoke"}), "ways":
 MEASURING = TIMED - {"writing", "ways", "shapes"}
 
 
-@st.fragment(run_every=1.0)
+@polled(1.0)
 def watch(run_id: str) -> None:
-    """The live state; when the run has ended the whole page starts over. Reruns of a fragment do not pass the router, so errors are told here."""
-    try:
-        _watch(run_id)
-    except DraftgaugeError as error:
-        st.error(look.plain(str(error)), icon=":material/error:")
-
-
-def _watch(run_id: str) -> None:
+    """The live state; when the run has ended the whole page starts over."""
     store, bench = desk()
     run = store.get(run_id, results=False)
     if run.status not in ALIVE:
         st.rerun()
     look.headline(_title(run))
     if run.status == "queued":
-        _waiting(bench.position(run_id))
+        _waiting(waiting.place(run_id))
     else:
         _running(run)
     stays = "What was measured so far is kept."
@@ -78,15 +71,14 @@ def _title(run: Run) -> str:
     return "Downloading" if run.progress.stage == "download" else doing
 
 
-def _waiting(position: int | None) -> None:
-    place = f", place {position} in the queue" if position else ""
-    st.progress(0.0, f"**{WORDS['queued']}**{place}")
+def _waiting(place: str) -> None:
+    st.progress(0.0, f"**{WORDS['queued']}**{f': {place}' if place else ''}")
 
 
 def _running(run: Run) -> None:
     progress = run.progress
     behind = _downloaded(progress) if progress.stage == "download" else so_far(run)
-    elapsed_s = (datetime.now(UTC) - run.started).total_seconds() if run.started else 0.0
+    elapsed_s = max(0.0, (datetime.now(UTC) - run.started).total_seconds()) if run.started else 0.0  # the clock may have been set back
     spent_s = elapsed_s if progress.stage == "download" else max(0.0, elapsed_s - progress.download_s)
     quiet = " Please keep the machine quiet: it is being timed." if progress.stage in TIMED else ""
     st.progress(behind, f"**{WORDS[progress.stage]}**{count(progress)}")

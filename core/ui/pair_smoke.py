@@ -8,7 +8,8 @@ from core.errors import DraftgaugeError, NotMeasured
 from core.runs import RunSpec
 from core.smoke import smoke_result
 from core.ui import look
-from core.ui.desk import ALIVE, desk, read_only
+from core.ui.desk import ALIVE, desk, queue, read_only
+from core.ui.polling import polled
 
 KEPT = "_smoke_runs"
 HELP = "Writes eight tokens plain and with the draft, and compares them. It says nothing about speed."
@@ -24,10 +25,10 @@ def smoke(target: Model, draft: Candidate, at: int) -> None:
     key = (target.address, draft.model.address)
     if key in kept:
         alive = desk()[0].status(kept[key]) in ALIVE
-        st.fragment(_watch, run_every=LOOK_AGAIN_S if alive else None)(kept[key], alive=alive)
+        polled(LOOK_AGAIN_S if alive else None)(_watch)(kept[key], alive=alive)
     elif st.button("Try eight tokens", icon=":material/experiment:", key=f"smoke_{at}", help=HELP):
         try:
-            kept[key] = desk()[1].submit(RunSpec(target=chosen[0], draft=chosen[1], prompts=demo.prompts()[:1], extent="smoke"))
+            kept[key] = queue(RunSpec(target=chosen[0], draft=chosen[1], prompts=demo.prompts()[:1], extent="smoke"))
         except DraftgaugeError as error:
             st.error(look.plain(str(error)), icon=":material/error:")
             return
@@ -35,12 +36,8 @@ def smoke(target: Model, draft: Candidate, at: int) -> None:
 
 
 def _watch(run_id: str, *, alive: bool) -> None:
-    """The state of the test. Reruns of a fragment do not pass the router, so errors are told here."""
-    try:
-        run = desk()[0].get(run_id)
-    except DraftgaugeError as error:
-        st.error(look.plain(str(error)), icon=":material/error:")
-        return
+    """The state of the test."""
+    run = desk()[0].get(run_id)
     if run.status in ALIVE:
         look.note(
             ":material/hourglass_empty: Trying eight tokens ..."

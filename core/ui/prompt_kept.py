@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.errors import DraftgaugeError, StoreError
 from core.prompt_draft import Draft
-from core.ui import desk, look
+from core.ui import desk, look, person
 
 PASTED = "pasted"
 _ID, _DRAFT = "_pasted", "_prompt_draft"
@@ -26,7 +26,7 @@ def draft() -> Draft:
     known = st.session_state.get(_DRAFT)
     if known is None or known[0] != wanted:
         try:
-            known = (wanted, Draft.read(desk.desk()[0].load_prompts(wanted)))
+            known = (wanted, Draft.read(desk.desk()[0].load_prompts(person.own(wanted))))
         except StoreError as error:
             st.error(look.plain(str(error)), icon=":material/error:")
             known = (wanted, Draft())
@@ -50,7 +50,7 @@ def save(changed: Draft) -> None:
     if desk.read_only():
         return
     try:
-        desk.desk()[0].save_prompts(wanted, changed.saved())
+        desk.desk()[0].save_prompts(person.own(wanted), changed.saved())
     except DraftgaugeError as error:
         st.toast(look.plain(str(error)), icon=":material/error:")
     st.query_params[PASTED] = wanted

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.errors import DraftgaugeError
+from core import wait
 from core.history import Entry
 from core.runs import TIMED, Extent
 from core.ui import live, look, numbers
 from core.ui.desk import desk, read_only
 from core.ui.frame import page_path
+from core.ui.polling import polled
 from core.ui.runs_actions import page_of
 
-ALSO: dict[Extent, str] = {"smoke": ", eight tokens", "side_by_side": ", side by side", "ways": ", several ways", "shapes": ", timings of shapes"}
+ALSO: dict[Extent, str] = {"smoke": ", eight tokens", "side_by_side": ", side by side", "ways": ", several ways", "shapes": ", passes timed"}
 """What a run is when it is no measurement."""
 
 
@@ -28,20 +29,16 @@ def show() -> None:
         st.space("small")
 
 
-@st.fragment(run_every=1.0)
+@polled(1.0)
 def _watch(ids: Sequence[str]) -> None:
-    """Reruns of a fragment do not pass the router, so errors are told here."""
-    try:
-        store, _ = desk()
-        waiting = store.alive()
-        if [entry.id for entry in waiting] != list(ids):
-            st.rerun()
-        places: dict[str, int] = {}
-        for entry in waiting:
-            places[entry.device] = places.get(entry.device, 0) + (entry.status == "queued")
-            _line(entry, places[entry.device])
-    except DraftgaugeError as error:
-        st.error(look.plain(str(error)), icon=":material/error:")
+    store, _ = desk()
+    waiting = store.alive()
+    if [entry.id for entry in waiting] != list(ids):
+        st.rerun()
+    places: dict[str, int] = {}
+    for entry in waiting:
+        places[entry.device] = places.get(entry.device, 0) + (entry.status == "queued")
+        _line(entry, places[entry.device])
 
 
 def _line(entry: Entry, place: int) -> None:
@@ -59,6 +56,6 @@ def _line(entry: Entry, place: int) -> None:
 
 def _doing(entry: Entry, place: int) -> str:
     if entry.status == "queued":
-        return f"{live.WORDS['queued']} {look.plain(entry.device)}, place {place}"
+        return f"{live.WORDS['queued']} {look.plain(entry.device)}: {wait.words(place, ())}"
     quiet = " Please keep the machine quiet." if entry.progress.stage in TIMED else ""
     return f"{live.WORDS[entry.progress.stage]}{live.count(entry.progress)}.{quiet}"

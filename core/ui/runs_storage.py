@@ -13,6 +13,7 @@ from core.planner import Planner
 from core.store import Store
 from core.ui import look, numbers
 from core.ui.desk import desk, planner, read_only
+from core.ui.once import Once
 
 AGES = {"whenever it was deleted": 0.0, "deleted over 7 days ago": 7 * 86_400.0, "deleted over 30 days ago": 30 * 86_400.0}
 HOLD_TEXTS = ("report", "prompt_preview", "import_prompts")
@@ -20,7 +21,7 @@ HOLD_TEXTS = ("report", "prompt_preview", "import_prompts")
 _TASK, _SAID = "_tidying", "_tidied"
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
+@Once
 def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="draftgauge-tidy")
 

@@ -1,22 +1,23 @@
 """A side-by-side run that waits or is written: both columns as they stream, up to ten times a second, with a stop button above them.
 
 Only new steps are read; what was read is kept in the session for the run that is looked at, so a page change or a reload begins
-again from the store and loses nothing. Reruns of a fragment do not pass the router, so errors are told here.
+again from the store and loses nothing.
 """
 
 from dataclasses import dataclass, field
 
 import streamlit as st
 
-from core.errors import DraftgaugeError
+from core.analysis import sentence_case
 from core.player import lane_name
 from core.record import Step
 from core.runs import Run
 from core.side import steps_of
 from core.token_style import Writer
-from core.ui import look, side_columns, tokens
+from core.ui import look, side_columns, tokens, waiting
 from core.ui.desk import ALIVE, desk, read_only
 from core.ui.live import WORDS, count
+from core.ui.polling import polled
 
 POLL_S, LONG_POLL_S = 0.1, 0.4
 LONG_TOKENS = 1000
@@ -35,14 +36,7 @@ class Streamed:
 
 def watch(run: Run) -> None:
     """The live state; when the run has ended the whole page starts over."""
-    st.fragment(_told, run_every=LONG_POLL_S if run.spec.max_new_tokens > LONG_TOKENS else POLL_S)(run.id)
-
-
-def _told(run_id: str) -> None:
-    try:
-        _watch(run_id)
-    except DraftgaugeError as error:
-        st.error(look.plain(str(error)), icon=":material/error:")
+    polled(LONG_POLL_S if run.spec.max_new_tokens > LONG_TOKENS else POLL_S)(_watch)(run.id)
 
 
 def _watch(run_id: str) -> None:
@@ -56,7 +50,7 @@ def _watch(run_id: str) -> None:
         if st.button("Stop", icon=":material/stop_circle:", key="stop_side", help=stays, disabled=read_only()):
             bench.cancel(run_id)
         st.toggle("Show rejected drafts", key="side_rejected", persist_state="session")
-        look.note(_place(run, bench.position(run_id)))
+        look.note(_place(run))
     st.html(tokens.legend(look.palette(), legend_of(run)))
     _columns(run, streamed(run_id))
     look.note("You can close this page; the run goes on, and this address leads back to it.")
@@ -91,9 +85,9 @@ def legend_of(run: Run) -> list[Writer]:
     return [*proposed, "target", "bonus", "rejected"]
 
 
-def _place(run: Run, position: int | None) -> str:
+def _place(run: Run) -> str:
     if run.status == "queued":
-        return f"Place {position} in the queue" if position else "Next in the queue"
+        return sentence_case(waiting.place(run.id) or "next in the queue")
     return (
         "The machine is being timed: please keep it quiet."
         if run.progress.stage == "writing"

@@ -12,7 +12,7 @@ from core.errors import DraftgaugeError
 from core.runs import Message, Prompt, Run
 from core.side import answer_of
 from core.side_ask import MOST_CHARACTERS, continued, problem, prompt_of
-from core.ui import desk, look
+from core.ui import desk, look, person
 
 TEXT, TAKEN, SAVED, HISTORY = "side_text", "side_taken", "text", "_side_history"
 _OWN = "_side_own_text"
@@ -81,7 +81,7 @@ def _begin(offered: Sequence[Prompt]) -> None:
     if TEXT in st.session_state:
         return
     saved = st.query_params.get(SAVED)
-    kept = desk.desk()[0].load_prompts(f"side-{saved}") if saved else None
+    kept = desk.desk()[0].load_prompts(person.own(f"side-{saved}")) if saved else None
     if kept is None and offered:
         take(offered[0])
     else:
@@ -95,7 +95,7 @@ def _save() -> None:
         return
     saved = st.query_params.get(SAVED) or secrets.token_hex(6)
     try:
-        desk.desk()[0].save_prompts(f"side-{saved}", st.session_state.get(TEXT) or "")
+        desk.desk()[0].save_prompts(person.own(f"side-{saved}"), st.session_state.get(TEXT) or "")
     except DraftgaugeError as error:
         st.toast(look.plain(str(error)), icon=":material/error:")
     st.query_params[SAVED] = saved

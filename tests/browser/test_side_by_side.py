@@ -143,7 +143,7 @@ def test_two_people_each_see_their_own_run_and_stop_ends_one_of_them(page: Page,
     other = browser.new_page(viewport={"width": 1440, "height": 1000})
     begin(other, url, 16)
     expect(other.get_by_role("heading", level=1).filter(has_text="Waiting for the device")).to_be_visible()
-    expect(other.get_by_text("Place 1 in the queue")).to_be_visible()
+    expect(other.get_by_text("Next in the queue")).to_be_visible()
     streaming(page, at_least=5)
     mine = run_of(page, store).id
     page.get_by_role("button", name="Stop").click()
