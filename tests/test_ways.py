@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from math import exp, log, sqrt
 from statistics import mean
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +22,24 @@ from core.store import Store
 from core.way_calls import _these
 from tests import synthetic, way_runs
 
-SLOW = {"c": 1.2, "alpha": 0.3}
+SLOW: dict[str, Any] = {"c": 1.2, "alpha": 0.3}
+
+
+def results(run: Run) -> Any:
+    """Of lanes that were all timed, so that no test asks whether they were."""
+    return ways.results(run)
+
+
+def choice(run: Run) -> Any:
+    return ways.choice(run)
+
+
+def summary(run: Run) -> Any:
+    return ways.summary(run)
 
 
 def beside(block: Sequence[Generation], at: int) -> list[Generation]:
-    return [g for g in (block[at - 1 : at] + block[at + 1 : at + 2]) if isinstance(g.policy, Plain)]
+    return [g for g in (*block[at - 1 : at], *block[at + 1 : at + 2]) if isinstance(g.policy, Plain)]
 
 
 def by_hand(run: Run, lane: int) -> tuple[dict[int, float], dict[int, float], list[float]]:
@@ -52,7 +66,7 @@ def by_hand(run: Run, lane: int) -> tuple[dict[int, float], dict[int, float], li
 
 def test_speedups_are_ratios_of_sums_beside_plain_calls():
     run = way_runs.run()
-    found = ways.results(run)
+    found = results(run)
     assert [way.name for way in found] == ["plain", *(describe(policy) for policy in way_runs.WAYS)]
     for way in found[1:]:
         plain_s, own_s, _ = by_hand(run, way.lane)
@@ -68,7 +82,7 @@ def test_speedups_are_ratios_of_sums_beside_plain_calls():
 
 def test_end_to_end_is_of_whole_calls():
     run = way_runs.run(turns=1)
-    way = ways.results(run)[2]
+    way = results(run)[2]
     calls = [g for g in run.generations if g.lane == 2]
     plain_s = 0.0
     for g in calls:
@@ -82,7 +96,7 @@ def test_end_to_end_is_of_whole_calls():
 
 def test_counts_are_sums_over_the_calls():
     run = way_runs.run(turns=2)
-    plain, way = ways.results(run)[0], ways.results(run)[2]
+    plain, way = results(run)[0], results(run)[2]
     calls = [g for g in run.generations if g.lane == 2]
     rounds = [n for g in calls for n in g.rounds]
     assert (way.calls, way.prompts, way.tokens, way.rounds) == (24, 12, sum(rounds), len(rounds))
@@ -95,9 +109,9 @@ def test_counts_are_sums_over_the_calls():
 
 
 def test_the_interval_on_these_prompts_is_how_calls_of_one_prompt_scatter():
-    assert all(way.decode and way.decode.these is None for way in ways.results(way_runs.run(turns=1))[1:])
+    assert all(way.decode and way.decode.these is None for way in results(way_runs.run(turns=1))[1:])
     run = way_runs.run(turns=3)
-    way = ways.results(run)[2]
+    way = results(run)[2]
     calls = [g for g in run.generations if g.lane == 2]
     _, own_s, logs = by_hand(run, 2)
     by_prompt = defaultdict[int, list[float]](list)
@@ -134,7 +148,7 @@ def test_a_first_round_without_a_draft_is_the_prefill_and_what_was_loaded_before
         g.model_copy(update={"total_s": g.total_s + 5.0, "first_token_s": g.first_token_s + 5.0}) if g.lane == 1 else g for g in run.generations
     ]
     loads = run.model_copy(update={"generations": tuple(slowed)})
-    plain, own = ways.results(run)[1], ways.results(loads)[1]
+    plain, own = results(run)[1], results(loads)[1]
     assert plain.decode is not None
     assert own.decode is not None
     assert own.decode.value == pytest.approx(plain.decode.value)
@@ -151,7 +165,7 @@ def test_a_call_that_stood_still_is_left_out_and_counted():
     at = next(at for at, g in enumerate(run.generations) if g.lane == 2)
     frozen = list(run.generations)
     frozen[at] = frozen[at].model_copy(update={"total_s": frozen[at].total_s + 60.0})
-    kept, disturbed = ways.results(run)[2], ways.results(run.model_copy(update={"generations": tuple(frozen)}))[2]
+    kept, disturbed = results(run)[2], results(run.model_copy(update={"generations": tuple(frozen)}))[2]
     assert (kept.stalled, disturbed.stalled) == (0, 1)
     assert (kept.notes, disturbed.notes) == ((), ("1 call stood still, or the plain one beside it did, and is left out.",))
     assert disturbed.decode.value == pytest.approx(kept.decode.value, rel=0.1)
@@ -159,7 +173,7 @@ def test_a_call_that_stood_still_is_left_out_and_counted():
 
 @pytest.mark.parametrize(("parted", "real", "ties", "open_"), [({2: 0.5}, 1, 0, 0), ({2: 0.0001}, 0, 1, 0), ({2: None}, 0, 0, 1)])
 def test_what_differs_from_plain_is_told(parted, real, ties, open_):
-    way = ways.results(way_runs.run(parted=parted, turns=1))[2]
+    way = results(way_runs.run(parted=parted, turns=1))[2]
     assert (way.compared, way.equal, way.real, way.near_ties, way.unexplained) == (12, 11, real, ties, open_)
     assert way.lossless == (real == 0)
     assert (way.verdict == "lossy") == (real == 1)
@@ -167,33 +181,33 @@ def test_what_differs_from_plain_is_told(parted, real, ties, open_):
 
 def test_sampling_with_other_tokens_is_never_chosen_however_fast():
     run = way_runs.run(ways=[FixedGamma(4), PromptLookup(10)], sampled=True, translated=True, alpha=0.95)
-    draft, lookup = ways.results(run)[1:]
+    draft, lookup = results(run)[1:]
     assert draft.decode.value > 1.1 * lookup.decode.value
     assert (draft.lossless, draft.verdict, lookup.lossless) == (False, "lossy", True)
     assert "not drawn from the target's distribution" in draft.reason
-    chosen = ways.choice(run)
+    chosen = choice(run)
     assert chosen.lane == 2
-    assert ways.choice(way_runs.run(ways=[FixedGamma(4), PromptLookup(10)], sampled=True, translated=False, alpha=0.95)).lane == 1
+    assert choice(way_runs.run(ways=[FixedGamma(4), PromptLookup(10)], sampled=True, translated=False, alpha=0.95)).lane == 1
 
 
 def test_an_ensemble_weight_is_lossy_whatever_was_written():
     run = way_runs.run(ways=[FixedGamma(4)], turns=1)
     lanes = (run.spec.lanes[0], Lane(policy=FixedGamma(4), ensemble_weight=0.5))
     run = run.model_copy(update={"spec": run.spec.model_copy(update={"lanes": lanes})})
-    way = ways.results(run)[1]
+    way = results(run)[1]
     assert (way.name, way.lossless, way.verdict) == ("fixed gamma 4, ensemble weight 0.5", False, "lossy")
-    assert ways.choice(run).lane is None
-    assert ways.summary(run) is None
+    assert choice(run).lane is None
+    assert summary(run) is None
 
 
 def test_use_the_best_with_an_interval_for_having_chosen_it():
     run = way_runs.run()
-    chosen = ways.choice(run)
-    best = max(ways.results(run)[1:], key=lambda way: way.decode.value)
+    chosen = choice(run)
+    best = max(results(run)[1:], key=lambda way: way.decode.value)
     assert chosen.verdict == "use"
     assert chosen.lane in chosen.flat
     assert best.lane in chosen.flat
-    assert chosen.speed.value == ways.results(run)[chosen.lane].decode.value
+    assert chosen.speed.value == results(run)[chosen.lane].decode.value
     assert chosen.speed.traffic.low > 1
     assert chosen.prompts == 12
     assert f"{chosen.speed.value:.2f}x measured on 12 prompts" in chosen.reasons[0]
@@ -201,20 +215,20 @@ def test_use_the_best_with_an_interval_for_having_chosen_it():
 
 def test_leave_it_off_where_no_way_pays():
     run = way_runs.run(ways=[FixedGamma(5), FixedGamma(10)], **SLOW)
-    chosen = ways.choice(run)
+    chosen = choice(run)
     assert chosen.verdict == "leave_off"
     assert chosen.speed.value < 1
-    assert [way.verdict for way in ways.results(run)[1:]] == ["leave_off", "leave_off"]
-    found = ways.summary(run)
+    assert [way.verdict for way in results(run)[1:]] == ["leave_off", "leave_off"]
+    found = summary(run)
     assert (found.verdict, found.confirmed, found.alpha, found.c) == ("leave_off", True, None, None)
 
 
 def test_too_few_prompts_decide_nothing():
     run = way_runs.run(prompts=4)
-    chosen = ways.choice(run)
+    chosen = choice(run)
     assert (chosen.verdict, chosen.speed.traffic) == ("undecided", None)
     assert chosen.prompts_needed >= 4
-    assert all(way.verdict == "undecided" for way in ways.results(run)[1:])
+    assert all(way.verdict == "undecided" for way in results(run)[1:])
     assert "8 are the least" in chosen.reasons[1]
 
 
@@ -223,7 +237,7 @@ def test_among_equals_the_one_without_a_second_model():
     run = way_runs.run(ways=[FixedGamma(4), EarlyExit(3, 4, threshold=0.0)], turns=1)
     draft = {g.block: g for g in run.generations if g.lane == 1}
     same = tuple(draft[g.block].model_copy(update={"lane": 2, "policy": g.policy}) if g.lane == 2 else g for g in run.generations)
-    chosen = ways.choice(run.model_copy(update={"generations": same}))
+    chosen = choice(run.model_copy(update={"generations": same}))
     assert chosen.flat == (1, 2)
     assert (chosen.lane, chosen.draft) == (2, "")
     assert "needs no second model" in chosen.reasons[2]
@@ -233,12 +247,12 @@ def test_only_prompts_that_all_ways_wrote_are_compared_and_a_part_of_a_run_is_on
     whole = way_runs.run(turns=1)
     block = max(at for at, g in enumerate(whole.generations) if g.block == 8 and g.lane == 1) + 1
     part = whole.model_copy(update={"generations": whole.generations[:block]})
-    assert [way.prompts for way in ways.results(part)] == [9, 9, 8, 8, 8]
-    assert ways.choice(part).prompts == 8
+    assert [way.prompts for way in results(part)] == [9, 9, 8, 8, 8]
+    assert choice(part).prompts == 8
     nothing = whole.model_copy(update={"generations": whole.generations[:1]})
-    assert [way.verdict for way in ways.results(nothing)] == ["plain", *["unfinished"] * 4]
-    assert ways.choice(nothing).lane is None
-    assert ways.summary(nothing) is None
+    assert [way.verdict for way in results(nothing)] == ["plain", *["unfinished"] * 4]
+    assert choice(nothing).lane is None
+    assert summary(nothing) is None
 
 
 LANE = Lane(policy=FixedGamma(4))
@@ -297,7 +311,8 @@ def test_lists_show_its_answer_and_its_kind(store: Store):
     run_id = way_runs.keep(store, run)
     kept = store.get(run_id, traces=True)
     found = in_short.in_short(kept)
-    assert found == ways.summary(run)
+    assert found == summary(run)
+    assert found is not None
     store.summarise(run_id, found)
     (entry,) = store.history(Query(kinds=("ways",))).entries
     assert (entry.kind, entry.speedup, entry.alpha, entry.c) == ("ways", found.speedup, None, None)
@@ -305,7 +320,7 @@ def test_lists_show_its_answer_and_its_kind(store: Store):
     assert store.history(Query(kinds=("measured", "side_by_side", "shapes"))).total == 0
     assert store.history(Query()).total == 1
     assert store.get(run_id).summary == found
-    assert ways.results(store.get(run_id)) == ways.results(run)
+    assert results(store.get(run_id)) == results(run)
 
 
 def test_it_says_that_it_replays_nothing():
@@ -318,12 +333,12 @@ def test_it_says_that_it_replays_nothing():
 @pytest.mark.parametrize("texts", [True, False])
 def test_it_says_the_same_after_a_journey(texts):
     run = way_runs.run(parted={2: 0.5})
-    run = run.model_copy(update={"summary": ways.summary(run)})
+    run = run.model_copy(update={"summary": summary(run)})
     back = imports_json.from_json(export_json.to_json(run, texts=texts))
-    assert ways.results(back) == ways.results(run)
-    assert ways.choice(back) == ways.choice(run)
+    assert results(back) == results(run)
+    assert choice(back) == choice(run)
     assert back.summary == run.summary
-    assert ways.results(privacy.without_texts(run)) == ways.results(run)
+    assert results(privacy.without_texts(run)) == results(run)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from core.decoding import Decoding
 from core.errors import DeviceError, InvalidInput, ModelError
 from core.lanes import ways_of
 from core.policies import EarlyExit, FixedGamma, OwnHeads, Plain, PromptLookup, TransformersDefault
-from core.runs import Lane, ModelRef, Run, RunSpec
+from core.runs import Lane, ModelRef, RunSpec
 from core.settings import Settings
 from core.ways import results
 from core.worker import measure as measuring
@@ -109,8 +110,20 @@ class Silent:
     def disturbed(self):
         pass
 
+    def passes(self, passes):
+        raise AssertionError("nothing but the ways is timed")
 
-def run(spec: RunSpec, garage: Garage) -> Run:
+    def draft_prefill(self, seconds):
+        raise AssertionError("nothing but the ways is timed")
+
+    def trace(self, index, trace):
+        raise AssertionError("nothing is replayed")
+
+    def steps(self, steps):
+        raise AssertionError("nobody watches")
+
+
+def run(spec: RunSpec, garage: Garage) -> Any:
     """The run as it was recorded."""
     sink = Silent()
     recorder = Recorder(spec, sink)
@@ -133,7 +146,8 @@ class Counter(BaseStreamer):
 
 def unmodified(ref: ModelRef, text: str, **how: object) -> tuple[list[int], list[int]]:
     """The new tokens and each round's count of a plain script's own call."""
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(ref.path), AutoTokenizer.from_pretrained(ref.path)
+    model: Any = AutoModelForCausalLM.from_pretrained(ref.path)
+    tokenizer: Any = AutoTokenizer.from_pretrained(ref.path)
     model.generation_config.pad_token_id = 0
     ids = tokenizer(text, return_tensors="pt").input_ids
     counter = Counter()
@@ -282,7 +296,7 @@ def test_sampling_with_other_tokens_is_measured_with_a_fresh_draft_each_time_and
     spec = asked(refs, Lane(policy=FixedGamma(3), draft=foreign), decoding=SAMPLED)
     found = run(spec, garage)
     assert len(used) == 3, "one to warm up, and one for each prompt"
-    pair = garage.get(spec)
+    pair: Any = garage.get(spec)
     assert pair.draft.get_output_embeddings().out_features == 300, "the draft that is kept was cut"
     assert pair.tokenizer not in AssistantVocabTranslatorCache._cache or not AssistantVocabTranslatorCache._cache[pair.tokenizer]
     way = results(found)[1]
@@ -295,11 +309,12 @@ def test_sampling_with_other_tokens_is_measured_with_a_fresh_draft_each_time_and
 
 
 def test_a_fresh_draft_is_a_copy(refs, foreign):
-    pair = Garage().get(asked((refs[0], foreign), Lane(policy=FixedGamma(3))))
+    pair: Any = Garage().get(asked((refs[0], foreign), Lane(policy=FixedGamma(3))))
     with fresh(pair, SAMPLED) as (own, took_s):
         assert took_s > 0
         assert own.draft is not pair.draft
-        own.draft.get_input_embeddings().original_embedding.weight.data.zero_()
+        embedding: Any = own.draft.get_input_embeddings()
+        embedding.original_embedding.weight.data.zero_()
     assert pair.draft.get_input_embeddings().weight.abs().sum() > 0
     with fresh(pair, Decoding()) as (same, took_s):
         assert (same, took_s) == (pair, 0.0)
