@@ -65,7 +65,8 @@ def why_not(way: WayResult) -> str:
     """Why a way that was timed is not to be used."""
     if not way.lossless:
         return f"Lossy. {way.lossless_reason}"
-    return f"Not proven. {numbers.counted(way.unexplained, 'answer')} of {way.compared} differ from plain, and nobody could explain why."
+    verb = "differs" if way.unexplained == 1 else "differ"
+    return f"Not proven. {numbers.counted(way.unexplained, 'answer')} of {way.compared} {verb} from plain, and why was not found out."
 
 
 def call(policy: AnyPolicy, *, translated: bool = False) -> str:

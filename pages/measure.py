@@ -44,11 +44,12 @@ with left:
         look.note("Only the bundled pair is on this machine. Name folders of your own models in the setting `DRAFTGAUGE_MODEL_ROOTS`.")
     st.subheader("Settings", anchor=False)
     how = decoding_box.settings_box(refs[0] if target and refs else None, store.devices())
-    asked = ways_form.form(refs[0], refs[1:], how) if target and drafts and len(refs) == 1 + len(drafts) else ways_form.NOTHING
 with right:
     st.subheader("Prompts", anchor=False)
     found = prompt_source.prompt_source(target or "", drafts, how.typed.max_new_tokens, chat_template=how.chat_template)
     found = prompt_source.first_of(found)
+    st.subheader("Ways to draft", anchor=False)
+    asked = ways_form.form(refs[0], refs[1:], how) if target and drafts and len(refs) == 1 + len(drafts) else ways_form.NOTHING
 
 specs: list[RunSpec] = []
 if found and asked.ready and how.ready:

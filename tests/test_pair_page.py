@@ -143,7 +143,8 @@ def test_one_dead_model_does_not_block_the_others(planner: Planner):
     assert shown.count("cannot be used]") == 3
     assert "other vocabulary" in shown
     assert figures(app)["folder:other"]["Verdict"] == "different"
-    assert "Left out: folder:gone, wordless, mute, other." in shown
+    assert "other: other tokens, so it is really run and timed, and nothing is replayed. Left out: folder:gone, wordless, mute." in shown
+    assert any(button.label == "Measure 1 draft, run 1 for real" and not button.disabled for button in app.button)
     app = press(app, "Remove")
     assert app.session_state[pair_pick.DRAFTS_KEY] == ["demo:draft", "folder:wordless", "folder:mute", "folder:other"]
 

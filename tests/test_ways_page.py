@@ -89,7 +89,7 @@ def test_differences_decide_what_may_be_used(store: Store):
     assert app.title[0].value.startswith("Use small\\_model at gamma 10: :green[1.49x")
     assert dict(zip(*(table(app, "Equal to plain")[name] for name in ("Way", "Equal to plain")), strict=True))["Gamma 10"] == "11 of 12, 1 near tie"
     why = dict(zip(*(table(app, "Why not")[name] for name in ("Way", "Why not")), strict=True))
-    assert why["Library default: 20, 0.4"] == "Not proven. 1 answer of 12 differ from plain, and nobody could explain why."
+    assert why["Library default: 20, 0.4"] == "Not proven. 1 answer of 12 differs from plain, and why was not found out."
     assert why["Fixed gamma 5"] == "Lossy. 1 answer of 12 really differs from plain."
 
 

@@ -68,7 +68,8 @@ def _ended(runs: list[Run]) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             result.ended_early(run)
     with st.container(horizontal=True):
-        if best and st.button("Choose gamma", type="primary", icon=":material/ssid_chart:", help="With the fastest draft."):
+        fastest = f"the fastest draft{' that was replayed' if any(run.spec.extent == 'ways' for run in runs) else ''}"
+        if best and st.button("Choose gamma", type="primary", icon=":material/ssid_chart:", help=f"With {fastest}."):
             st.switch_page(page_path("gamma"), query_params={"run": best})
         if failed and st.button(f"Measure {numbers.counted(len(failed), 'draft')} again", icon=":material/replay:", disabled=read_only()):
             submit(*(run.spec for run in failed))
@@ -76,7 +77,7 @@ def _ended(runs: list[Run]) -> None:
             more_prompts.button()
         _begin_anew()
     if best:
-        look.next_step("See the whole curve of the fastest draft.", "gamma", "Choose gamma", {"run": best})
+        look.next_step(f"See the whole curve of {fastest}.", "gamma", "Choose gamma", {"run": best})
     else:
         look.next_step("Look for a draft that fits the target better.", "pair", "Pair", {"target": address(runs[0].spec.target)})
 

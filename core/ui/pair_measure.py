@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from core.analysis import sentence_case
 from core.candidates import Candidate, View
 from core.ui import look, numbers, pair_pick
 from core.ui.desk import forget_run
@@ -12,10 +13,11 @@ def button(view: View) -> None:
     """The one primary button; disabled with the reason where no draft fits."""
     fitting, real = ([draft for draft in view.drafts if each(draft)] for each in (_fits, _translates))
     chosen = [draft.model.address for draft in view.drafts if draft in (*fitting, *real)]
-    label = f"Measure {numbers.counted(len(fitting), 'draft')}" if fitting else "Run it for real" if real else "Measure"
+    measured = f"Measure {numbers.counted(len(fitting), 'draft')}" if fitting else ""
+    label = ", ".join(part for part in (measured, f"run {len(real)} for real" if real else "") if part) or "Measure"
     with st.container(horizontal=True, vertical_alignment="center"):
         pressed = st.button(
-            label,
+            sentence_case(label),
             type="primary",
             icon=":material/timer:",
             disabled=not chosen,

@@ -28,8 +28,8 @@ from core.ways_ask import LOOKUP, SETTINGS, USUAL_SETTINGS, Suit, early_exit, ex
 
 LOOK_AGAIN_S = 1.0
 WHY_REAL = (
-    "It cannot read the target's answers, so nothing can be replayed. It is run for real: plain decoding and each setting write every prompt, "
-    "timed side by side."
+    "Transformers does not take its tokens as they are, so nothing can be replayed: it carries every proposal over as text. The draft is run for "
+    "real instead: plain decoding and each setting write every prompt, timed beside each other."
 )
 EXIT, MTP = "way_exit", "way_mtp"
 EXIT_HELP = "The target's own first layers draft, with its output head. Models that were not trained for it draft nonsense there."
@@ -131,20 +131,27 @@ def _say(candidate: Candidate, found: Suit) -> None:
     elif found.kind == "heads":
         st.markdown(f":orange-badge[:material/timer: run for real] **{name}**. {look.plain(found.sentence)}")
     else:
-        st.markdown(f":orange-badge[:material/translate: other tokens] **{name}** :small[{look.plain(found.sentence)}]")
+        verdict = candidate.verdict_value
+        word = verdict.word if verdict and verdict.kind != "different" else "other tokens"
+        st.markdown(f":orange-badge[:material/translate: {word}] **{name}** :small[{look.plain(found.sentence)}]")
         st.markdown(WHY_REAL)
-        if candidate.verdict_value:
-            look.note(look.plain(intersection(candidate.verdict_value)))
+        if verdict:
+            look.note(look.plain(intersection(verdict)))
         if found.lossy:
             st.warning(f"**Lossy.** {found.lossy}", icon=":material/blur_on:")
 
 
 def _settings() -> tuple[AnyPolicy, ...]:
     """Settings of the drafts that are really run."""
-    st.session_state.setdefault("way_settings", list(USUAL_SETTINGS))
-    how = "Each setting writes every prompt, so each takes about as long as plain decoding."
     chosen = st.multiselect(
-        "Settings to run", list(SETTINGS), format_func=lambda name: describe(SETTINGS[name]), key="way_settings", help=how, wrap=True, **KEPT
+        "Settings to run",
+        list(SETTINGS),
+        list(USUAL_SETTINGS),
+        format_func=lambda name: describe(SETTINGS[name]),
+        key="way_settings",
+        help="Each setting writes every prompt, so each takes about as long as plain decoding.",
+        wrap=True,
+        **KEPT,
     )
     if not chosen:
         look.note("Choose at least one setting.")
@@ -212,8 +219,8 @@ def _early_exit(heads: Heads | str) -> tuple[AnyPolicy, ...] | None:
         return ()
     names = [str(layer) for layer in exits(heads.layers)]
     key = f"way_layers_{heads.layers}"
-    st.session_state.setdefault(key, [str(layer) for layer in usual_exits(heads.layers)])
-    chosen = st.multiselect(f"Leave after layer, of {heads.layers}", names, key=key, wrap=True, **KEPT)
+    usual = [str(layer) for layer in usual_exits(heads.layers)]
+    chosen = st.multiselect(f"Leave after layer, of {heads.layers}", names, usual, key=key, wrap=True, **KEPT)
     if not chosen:
         look.note("Choose after which layers to leave.")
         return None

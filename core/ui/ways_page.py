@@ -1,6 +1,6 @@
 """What came of a run in several ways: the answer in a sentence, one chart, the ways that may be used, and those that may not.
 
-A way that changes the text, or whose differences from plain nobody could explain, stands in a table of its own and is never marked:
+A way that changes the text, or whose differences from plain are not explained, stands in a table of its own and is never marked:
 its speed is no gain that could be had. All numbers are of real calls; nothing is replayed. Speedups are ratios to plain decoding.
 """
 
@@ -26,7 +26,7 @@ RATIOS = {"Tokens per round": "%.2f", "Acceptance examined": "%.2f", "Utilisatio
 MEANING = (
     "Speedup: decoding alone, against plain calls of the same prompt just before or after; end to end: whole calls, prompts read included. "
     "Acceptance examined: accepted / (accepted + rounds that ended in a rejection), which is near alpha and not alpha. Utilisation: "
-    "accepted / drafted, what vLLM and llama.cpp call acceptance rate."
+    "accepted / drafted, what vLLM and llama.cpp call acceptance rate. Lossless: whatever is proposed, the target decides every token, or draws it."
 )
 
 
@@ -114,7 +114,8 @@ def _fastest_first(found: list[WayResult]) -> list[WayResult]:
 
 def _range(run: Run, way: WayResult, speed: Speed, known: Known, *, on_these: bool) -> Range:
     low, high = (speed.these if on_these else speed.traffic) or (speed.value, speed.value)
-    return Range(escape(f"{'Lossy: ' if known == 'lossy' else ''}{label(run, way)}"), speed.value, low, high, known)
+    why = "" if known == "confirmed" else "Not proven: " if way.lossless else "Lossy: "
+    return Range(escape(f"{why}{label(run, way)}"), speed.value, low, high, known)
 
 
 def label(run: Run, way: WayResult) -> str:
@@ -132,7 +133,7 @@ def _table(run: Run, usable: list[WayResult], found: Choice) -> None:
     if found.verdict == "leave_off":
         marked = next((at for at, way in enumerate(ordered) if way in plain), None)
     shown = table if marked is None else look.mark_row(table, marked)
-    look.table(shown, "Ways to draft, really run", RATIOS | {"Tokens/s": "%.1f"}, {"Lossless": 420})
+    look.table(shown, "Ways to draft, really run", RATIOS | {"Tokens/s": "%.1f"})
     look.note(MEANING)
 
 
@@ -151,7 +152,7 @@ def _cells(run: Run, way: WayResult) -> dict[str, object]:
         "End to end, these": numbers.interval(way.end_to_end.these) if way.end_to_end else "",
         "Tokens/s": way.tokens_per_s,
         "Equal to plain": way_words.equality(run, way),
-        "Lossless": way.lossless_reason,
+        "Lossless": "yes",
     }
 
 

@@ -1,0 +1,188 @@
+"""The form of the page `measure` for what is only really run: what is offered, what is refused and why, and which runs are queued."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core import demo
+from core.estimate_time import LOAD_S, Speed
+from core.lanes import ways_of
+from core.own_heads import Heads, block_tokens
+from core.plan.own_heads import own_heads
+from core.planner import Planner, Ready
+from core.policies import EarlyExit, FixedGamma, Plain, PromptLookup, TransformersDefault
+from core.runs import Lane, Run, RunSpec
+from core.settings import Settings
+from core.store import Store
+from core.ui import desk
+from core.vocab import Vocabulary, compare
+from core.ways_ask import ALL_SHARED, NO_MTP, mtp_refused, seconds, suit, usual_exits
+from tests import pair_models
+from tests.apps import button, ok, texts
+from tests.benches import until
+
+SPEED = Speed(0.010, 0.001, 0.0, "measured")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ways_form")
+    pair_models.make(folder / "models")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def asked(models: Path) -> Iterator[Planner]:
+    """A planner whose processes never call the Hub."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        made = Planner(Settings(data=models / "data", model_roots=[models / "models"]))
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def planner(asked: Planner, models: Path, app_site: None, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Planner:
+    """The pages over this planner and its models, which the bench knows too."""
+    monkeypatch.setattr(desk, "planner", lambda: asked)
+    settings.model_roots[:] = [models / "models"]
+    return asked
+
+
+def form(planner: Planner, *drafts: str, **query: str) -> AppTest:
+    pair_models.known(planner, "demo:target", drafts)
+    app = AppTest.from_file("../app.py", default_timeout=30)
+    app.query_params["target"] = "demo:target"
+    app.query_params["draft"] = list(drafts)
+    for key, value in query.items():
+        app.query_params[key] = value
+    app.switch_page("pages/measure.py")
+    return ok(app.run())
+
+
+def primary(app: AppTest) -> str:
+    return next(shown.label for shown in app.button if shown.icon == ":material/timer:")
+
+
+def queued(app: AppTest, store: Store) -> list[Run]:
+    """What the button begins, in the order it was queued."""
+    button(app, primary(app)).click()
+    ok(app.run())
+    group, chosen = ("".join(app.query_params.get(name, "")) for name in ("group", "run"))
+    return store.group(group) if group else [store.get(chosen)]
+
+
+def checked(app: AppTest, label: str) -> AppTest:
+    next(box for box in app.checkbox if box.label == label).check()
+    return ok(app.run())
+
+
+def test_other_tokens_are_run_for_real(planner: Planner, store: Store):
+    app = form(planner, "folder:other")
+    said = texts(app)
+    assert "translate: other tokens] **other**" in said
+    assert "Transformers does not take its tokens as they are, so nothing can be replayed" in said
+    assert "would draft from 4,096 tokens: 100.0 % of the target's 4,096 rows, 97.0 % of the draft's 4,224." in said.replace("\\", "")
+    assert "Plain decoding and 4 ways really write every prompt. About " in said
+    assert primary(app) == "Run 4 ways for real"
+    [run] = queued(app, store)
+    assert run.spec.extent == "ways"
+    assert run.spec.draft.name == "other"
+    policies = (Plain(), TransformersDefault(), FixedGamma(5), FixedGamma(10), PromptLookup(10))
+    assert run.spec.lanes == tuple(Lane(policy=policy) for policy in policies)
+    assert (run.spec.group, run.spec.stop) == ("", ())
+
+
+def test_settings_can_be_chosen_and_stand_in_the_address(planner: Planner):
+    app = form(planner, "folder:padded", way_settings="fixed gamma 3")
+    assert app.multiselect(key="way_settings").value == ["3"]
+    assert "translate: padded] **padded**" in texts(app)
+    assert primary(app) == "Run 2 ways for real"
+    app.multiselect(key="way_settings").set_value([])
+    assert "Choose at least one setting." in texts(ok(app.run()))
+    assert button(app, primary(app)).disabled
+    app.multiselect(key="way_settings").set_value(["1", "2", "3", "4", "5"])
+    assert "6 ways are chosen; a run has at most 5 beside plain decoding." in texts(ok(app.run()))
+    assert button(app, primary(app)).disabled
+
+
+def test_sampling_with_other_tokens_is_called_lossy_beforehand(planner: Planner):
+    app = form(planner, "folder:other", decoding="Sampling")
+    assert "Every token of the draft is the target's as well, and there Transformers 5.24 cannot sample" in texts(app).replace("\\", "")
+    assert button(app, primary(app)).disabled
+
+
+def test_a_refused_draft_says_why_and_other_ways_are_left(planner: Planner, store: Store):
+    app = form(planner, "folder:permuted")
+    assert app.error[0].value.replace("\\", "").startswith("permuted: Different token maps: 4,095 of 4,096 common ids stand for other tokens")
+    assert button(app, "Measure").disabled
+    [run] = queued(checked(app, "Prompt lookup"), store)
+    assert (run.spec.draft, run.spec.lanes[1:]) == (demo.TARGET, (Lane(policy=PromptLookup(10)),))
+
+
+def test_ways_without_a_draft_go_beside_a_measurement(planner: Planner, store: Store):
+    app = form(planner, "demo:draft", way_exit="true")
+    target = pair_models.known(planner, "demo:target", []).target.usable
+    assert target is not None
+    until(lambda: isinstance(planner.ask("heads", {"config": target.config}), Ready), 60.0)
+    app = checked(ok(app.run()), "Prompt lookup")
+    assert app.multiselect(key="way_layers_32").value == ["8", "16"]
+    assert next(box for box in app.checkbox if "MTP" in box.label).disabled
+    assert NO_MTP in texts(app).replace("\\", "")
+    assert primary(app) == "Measure, and run 3 ways for real"
+    full, real = queued(app, store)
+    assert (full.spec.extent, full.spec.draft, full.spec.lanes) == ("full", demo.DRAFT, ())
+    assert (real.spec.extent, real.spec.draft) == ("ways", demo.TARGET)
+    assert [lane.policy for lane in real.spec.lanes] == [Plain(), PromptLookup(10), EarlyExit(8), EarlyExit(16)]
+    assert full.spec.group == real.spec.group != ""
+
+
+def test_the_bundled_pair_is_measured_as_ever(planner: Planner, store: Store):
+    app = form(planner, "demo:draft")
+    assert primary(app) == "Measure"
+    assert [run.spec.extent for run in queued(app, store)] == ["full"]
+
+
+def verdict(target: dict[str, int], draft: dict[str, int], sizes: tuple[int, int]):
+    return compare(Vocabulary(target, sizes[0]), Vocabulary(draft, sizes[1]))
+
+
+BASE = {f"t{id_}": id_ for id_ in range(1_000)}
+PART = {f"t{id_ + 500}" if id_ < 300 else f"x{id_}": id_ for id_ in range(600)}
+
+
+def test_how_a_draft_can_be_measured():
+    assert suit(verdict(BASE, BASE, (1_000, 1_000)), sample=False).kind == "replayed"
+    greedy, sampled = (suit(verdict(BASE, PART, (1_000, 600)), sample=sample) for sample in (False, True))
+    assert (greedy.kind, greedy.lossy) == ("real", "")
+    assert sampled.kind == "real"
+    assert "marked as lossy, and never recommended" in sampled.lossy
+    inside = suit(verdict(BASE, {f"t{id_ + 1}": id_ for id_ in range(600)}, (1_000, 600)), sample=True)
+    assert inside.kind == "refused"
+    assert inside.sentence.endswith(ALL_SHARED)
+    none = suit(verdict(BASE, {f"x{id_}": id_ for id_ in range(600)}, (1_000, 600)), sample=True)
+    assert (none.kind, none.sentence[:23]) == ("refused", "Both share no token, so")
+
+
+def test_heads_are_read_off_the_config(settings: Settings):
+    llama = {"model_type": "llama", "num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 300}
+    plain = Heads.model_validate(own_heads({"config": llama}, settings))
+    assert (plain, mtp_refused(plain)) == (Heads(layers=3), NO_MTP)
+    experts = {"num_key_value_heads": 2, "moe_intermediate_size": 32, "n_routed_experts": 4}
+    glm = llama | experts | {"model_type": "glm4_moe", "num_nextn_predict_layers": 1}
+    found = Heads.model_validate(own_heads({"config": glm}, settings))
+    assert (found.layers, found.mtp_layers) == (3, 1)
+    assert mtp_refused(found) == found.problem
+    assert block_tokens({"target_layer_ids": [1, 2], "block_size": 16}) == 16
+    assert block_tokens({"block_size": 16}) == 0
+    assert (usual_exits(32), usual_exits(2), usual_exits(1)) == ((8, 16), (1,), ())
+
+
+def test_the_estimate_counts_every_way_and_the_turns(spec: RunSpec):
+    lanes = tuple(Lane(policy=policy) for policy in (Plain(), PromptLookup(10), PromptLookup(5)))
+    ways = ways_of(spec.model_copy(update={"max_new_tokens": 100}), lanes)
+    one = seconds(ways.model_copy(update={"confirm_s": 0.0}), [12, 12], SPEED) - LOAD_S
+    assert one == pytest.approx(4 * (2 * 100 + 2) * 0.010), "two prompts, plain before and after two ways"
+    assert seconds(ways, [12, 12], SPEED) - LOAD_S == pytest.approx(3 * one), "time for three turns"
