@@ -51,6 +51,9 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "spec.chat_template": ("Chat template", True),
     "spec.stop": ("Stop strings", ("END",)),
     "spec.confirm_s": ("Time for confirmation", 5.0),
+    "spec.random_weights": ("Passes that were timed", True),
+    "spec.batches": ("Passes that were timed", (1, 4)),
+    "spec.cache_lengths": ("Passes that were timed", (64, 1024)),
     "spec.decoding.sample": ("Decoding", False),
     "spec.decoding.temperature": ("Temperature", 0.8),
     "spec.decoding.top_k": ("Top-k", 40),
@@ -78,7 +81,7 @@ PLANTS: dict[str, tuple[str, Any]] = {
     "environment.target_quantization": ("Target's weights", "bitsandbytes, 8 bits"),
     "environment.draft_quantization": ("Draft's weights", "gptq"),
     "environment.target_devices": ("Target's devices", ("cuda:0", "cuda:1")),
-    "environment.draft_devices": ("Draft's devices", ("cuda:1",)),
+    "environment.draft_devices": ("Draft's devices", ("cuda:2",)),
     "environment.carried": ("Calibration of the loop", Carried(draft="x", round_overhead=0.1, token_overhead=0.1)),
     "prompts.text": ("Prompts", None),
     "prompts.messages": ("Prompts", None),
@@ -90,6 +93,8 @@ NO_SETTINGS = {
     "spec.group",  # which runs belong together changes no result
     "spec.placement",  # what it came to stands in the environment
     "environment.device_peak_bytes",
+    "environment.encoder_decoder",  # follows from the target
+    "environment.notes",  # sentences on what the other fields say
     "environment.compile_failed",  # the rival that it led to is a setting
     "environment.target_bytes",  # what was measured is no setting
     "environment.draft_bytes",
