@@ -203,9 +203,8 @@ def brute(pair: Pair, spec: RunSpec, first: Ours, prompts: list[torch.Tensor]) -
             calls.block("confirmation", index, list(interleaved(BRUTE[:: (-1) ** turn])), TOKENS)
     plain_s = sum(g.total_s for g in sink.made if isinstance(g.policy, Plain))
     brute_s = (time.perf_counter() - began - plain_s) / BRUTE_TURNS * PROMPTS / BRUTE_PROMPTS
-    print(
-        f"(c) {len(BRUTE)} settings on {BRUTE_PROMPTS} prompts, {BRUTE_TURNS} times, as for once and {PROMPTS}: {brute_s:.0f} s = {brute_s / first.predicted_s:.0f} x (a)"
-    )
+    print(f"(c) {len(BRUTE)} settings, for {PROMPTS} prompts by {BRUTE_TURNS} turns of {BRUTE_PROMPTS}: ", end="")
+    print(f"{brute_s:.0f} s = {brute_s / first.predicted_s:.0f} x (a)")
     report(run.model_copy(update={"generations": (*run.generations, *sink.made)}), first)
 
 

