@@ -1,8 +1,10 @@
 """A worker that measures for real and is killed for real, by itself, as soon as it has reported the stage that the run's seed names."""
 
 import os
+import random
 import resource
 import signal
+import threading
 from pathlib import Path
 
 from core.runs import RunSpec, Stage
@@ -51,3 +53,23 @@ def short_of_memory(spec: RunSpec, sink: StoreSink, settings: Settings) -> None:
         really(spec, sink, settings)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def refused_later(spec: RunSpec, sink: StoreSink, settings: Settings) -> None:
+    """The real measurement, from a moment on that the seed draws without a megabyte more than it has by then; a seed below zero has all."""
+    from core.worker.measure import measure as really
+
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    timer = threading.Timer(random.Random(spec.seed).uniform(0.0, 8.0), refuse_memory, [most])
+    try:
+        if spec.seed >= 0:
+            timer.start()
+        really(spec, sink, settings)
+    finally:
+        timer.cancel()
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def refuse_memory(most: int) -> None:
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used, most))
