@@ -1,5 +1,7 @@
 """The page of a run in several ways, in each of its states; over synthetic runs with known costs."""
 
+from typing import Any
+
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -14,14 +16,15 @@ from tests.apps import button, ok, open_page, texts
 from tests.test_page_states import check_no_markup
 
 pytestmark = pytest.mark.usefixtures("app_site")
-FAST, SLOW = {"c": 0.10, "alpha": 0.75}, {"c": 0.6, "alpha": 0.3, "ways": (TransformersDefault(), FixedGamma(5))}
+FAST: dict[str, Any] = {"c": 0.10, "alpha": 0.75}
+SLOW: dict[str, Any] = {"c": 0.6, "alpha": 0.3, "ways": (TransformersDefault(), FixedGamma(5))}
 
 
 def opened(store: Store, run: Run) -> AppTest:
     return open_page("measure", run=way_runs.keep(store, run))
 
 
-def table(app: AppTest, column: str) -> pd.DataFrame:
+def table(app: AppTest, column: str) -> Any:
     return next(frame.value for frame in app.dataframe if column in frame.value)
 
 
