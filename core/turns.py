@@ -48,8 +48,8 @@ def line(connection: Connection, device: str | None = None) -> list[str]:
         wanted &= runs.c.device == device
     rows = connection.execute(select(runs.c.device, runs.c.id, runs.c.person, runs.c.turn, _served()).where(wanted).order_by(runs.c.number)).all()
     found: defaultdict[str, list[Waiting]] = defaultdict(list)
-    for where, *run in rows:
-        found[where].append(Waiting(*run))
+    for row in rows:
+        found[row.device].append(Waiting(*row[1:]))
     placed = [(place, run) for waiting in found.values() for place, run in enumerate(in_turn(waiting))]
     return [run.id for _, run in sorted(placed, key=lambda each: (each[0], each[1].turn))]
 

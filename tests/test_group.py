@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from core.decoding import Decoding
 from core.errors import NotMeasured
 from core.group import rank
 from core.intervals import among, paired_ratio
-from core.policies import FixedGamma, Plain, PromptLookup
+from core.policies import FixedGamma, Plain, Policy, PromptLookup
 from core.predict import predict
 from core.runs import ModelRef
 from core.trace import Lookup
@@ -57,7 +58,7 @@ def test_the_comparison_with_the_best_is_paired_over_prompts():
     ranking = rank([GOOD, BAD])
     bad = row(ranking, "bad")
     assert bad.shared == 12
-    rows = [priced.rows(predict(run, [best.policy]))[best.policy] for run, best in ((BAD, bad), (GOOD, ranking.best))]
+    rows = [priced.rows(predict(run, [cast("Policy", best.policy)]))[best.policy] for run, best in ((BAD, bad), (GOOD, ranking.best))]
     plain, assisted = (np.stack([r[name] for r in rows]) for name in (col.MEASURED_PLAIN, col.MEASURED_ASSISTED))
     ratio, between = paired_ratio(plain, assisted, among(len(ranking.contenders) * (len(ranking.contenders) - 1) // 2))
     assert between is not None

@@ -1,12 +1,14 @@
 """The prices are found again in runs that were made from them."""
 
+from typing import cast
+
 import numpy as np
 import pytest
 
 from core.calibration import fit, own_rounds
 from core.errors import NotMeasured
 from core.measured import Generation
-from core.policies import Confidence, FixedGamma, Heuristic, Plain, TransformersDefault
+from core.policies import Confidence, FixedGamma, Heuristic, Plain, Policy, TransformersDefault
 from core.replay import replay_prompt, rounds_of
 from core.rounds import total
 from core.timing import LoopCosts, beside, between_widths, calibration_rows, median_cache, passes_of, rising
@@ -86,7 +88,8 @@ def test_a_calibration_run_with_other_rounds_counts_with_its_own():
     run = priced.run()
     others = [priced.trace(0.5, 60, 100 + s) for s in range(10)]
     calibrated = [
-        priced.generation(others, g.prompt, g.policy, g.block, g.purpose, 1.0) if g.purpose == "calibration" else g for g in run.generations
+        priced.generation(others, g.prompt, cast("Policy", g.policy), g.block, g.purpose, 1.0) if g.purpose == "calibration" else g
+        for g in run.generations
     ]
     costs = LoopCosts.from_run(run.model_copy(update={"generations": tuple(calibrated)}))
     assert costs.mismatched == 12

@@ -57,7 +57,7 @@ def _where(devices: list[DeviceInfo]) -> tuple[DeviceInfo, Dtype]:
     found = {device.id: device for device in devices} or {"cpu": DeviceInfo(id="cpu", name="CPU")}
     chosen = st.selectbox("Device", list(found), format_func=lambda key: f"{key}, {found[key].name}", key="time_device", width=320)
     formats = [default_dtype(chosen), *(name for name in get_args(Dtype) if name != default_dtype(chosen))]
-    return found[chosen], st.selectbox("Number format", formats, key=f"time_dtype_{chosen == 'cpu'}", width=160)
+    return found[chosen], st.selectbox("Number format", formats, key=f"time_dtype_{chosen == 'cpu'}", width=160) or formats[0]
 
 
 def _ref(model: Model) -> ModelRef | None:

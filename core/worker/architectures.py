@@ -90,7 +90,7 @@ def _unquantised(config: PretrainedConfig, role: str) -> str:
     text = config.get_text_config(decoder=True)
     parts = [part for part in ([config] if text is config else [config, text]) if getattr(part, "quantization_config", None) is not None]
     for part in parts:
-        del part.quantization_config
+        delattr(part, "quantization_config")
     if not parts:
         return ""
     return f"The {role}'s repository keeps quantised weights; it was timed with unquantised ones, which take more memory and other kernels."

@@ -9,7 +9,7 @@ different length, and the processors of sampled decoding.
 """
 
 import torch
-from transformers import LogitsProcessorList
+from transformers import LogitsProcessorList, PreTrainedModel
 
 from core.errors import DeviceError, InvalidInput, ModelError
 from core.measured import PassTimes
@@ -140,7 +140,7 @@ def random_text(pair: Pair, texts: int, tokens: int, seed: int) -> torch.Tensor:
     return drawn.to(pair.target.device)
 
 
-def _vocabulary(model: torch.nn.Module) -> int:
+def _vocabulary(model: PreTrainedModel) -> int:
     """Rows of the embedding."""
     embedding = model.get_input_embeddings()
     return int(embedding.weight.shape[0])

@@ -83,7 +83,7 @@ def _by_text(rows: NDArray[np.intp], text_of: NDArray[np.intp], reader: Reader, 
         yield rows[(places >= first) & (places < first + most)]
 
 
-def _by_length(rows: NDArray[np.intp], read: NDArray[np.int64], texts: Texts, alike: bool) -> Iterator[NDArray[np.intp]]:
+def _by_length(rows: NDArray[np.intp], read: NDArray[np.integer], texts: Texts, alike: bool) -> Iterator[NDArray[np.intp]]:
     """So many at a time that their copies can be held; `alike`: only such together of whose texts equally much was read."""
     size = max(1, min(_ROWS * len(texts.ids), MOST_TOKENS // texts.longest))
     for group in [rows[read[rows] == length] for length in np.unique(read[rows])] if alike else [rows]:
