@@ -8,8 +8,10 @@ would end the worker instead of refusing, the cache's size is reckoned before. T
 different length, and the processors of sampled decoding.
 """
 
+from typing import Any
+
 import torch
-from transformers import LogitsProcessorList, PreTrainedModel
+from transformers import LogitsProcessorList
 
 from core.errors import DeviceError, InvalidInput, ModelError
 from core.measured import PassTimes
@@ -140,7 +142,7 @@ def random_text(pair: Pair, texts: int, tokens: int, seed: int) -> torch.Tensor:
     return drawn.to(pair.target.device)
 
 
-def _vocabulary(model: PreTrainedModel) -> int:
+def _vocabulary(model: Any) -> int:
     """Rows of the embedding."""
     embedding = model.get_input_embeddings()
     return int(embedding.weight.shape[0])
