@@ -8,11 +8,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from core.database import results, runs, specs, traces
 from core.errors import InvalidInput
-from core.run_rows import tags_json, words
+from core.run_rows import EVERYBODYS, tags_json, words
 
 MOST_TAGS, MOST_TAG_CHARACTERS, MOST_NOTE_CHARACTERS = 20, 40, 10_000
 ALIVE = ("queued", "running")
@@ -39,15 +39,16 @@ def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def edit(connection: Connection, run_id: str, edition: int, tags: Sequence[str], note: str) -> int:
+def edit(connection: Connection, run_id: str, edition: int, tags: Sequence[str], note: str, mine: ColumnElement[bool] = EVERYBODYS) -> int:
     """Replace tags and note of a run as it was at `edition`; returns the new edition.
 
-    Raises InvalidInput when somebody else changed them since, when they are too long, or when there is no such run.
+    mine: of which runs, here and below. Raises InvalidInput when somebody else changed them since, when they are too long, or when there is
+    no such run.
     """
     kept, note = clean_tags(tags), note.strip()
     if len(note) > MOST_NOTE_CHARACTERS:
         raise InvalidInput(f"The note has {len(note):,} characters. Keep at most {MOST_NOTE_CHARACTERS:,}.")
-    row = connection.execute(select(runs.c.target, runs.c.draft).where(runs.c.id == run_id)).one_or_none()
+    row = connection.execute(select(runs.c.target, runs.c.draft).where(runs.c.id == run_id, mine)).one_or_none()
     if row is None:
         raise InvalidInput(f"There is no run {run_id}.")
     values = {"tags": tags_json(kept), "note": note, "words": words(run_id, row.target, row.draft, kept, note), "edition": edition + 1}
@@ -57,11 +58,11 @@ def edit(connection: Connection, run_id: str, edition: int, tags: Sequence[str],
     return edition + 1
 
 
-def delete_softly(connection: Connection, run_ids: Sequence[str]) -> list[str]:
+def delete_softly(connection: Connection, run_ids: Sequence[str], mine: ColumnElement[bool] = EVERYBODYS) -> list[str]:
     """Hide runs until they are restored or purged; the ids that were not hidden before. Raises InvalidInput, and hides none, when one is alive."""
     found: list[str] = []
     for part in _parts(run_ids):
-        rows = connection.execute(select(runs.c.id, runs.c.status).where(runs.c.id.in_(part), runs.c.deleted_s.is_(None))).all()
+        rows = connection.execute(select(runs.c.id, runs.c.status).where(runs.c.id.in_(part), runs.c.deleted_s.is_(None), mine)).all()
         alive = [row.id for row in rows if row.status in ALIVE]
         if alive:
             raise InvalidInput(f"Run {alive[0]} is still waiting or being measured. Cancel it first; then it can be deleted.")
@@ -71,25 +72,25 @@ def delete_softly(connection: Connection, run_ids: Sequence[str]) -> list[str]:
     return found
 
 
-def restore(connection: Connection, run_ids: Sequence[str] | None) -> int:
+def restore(connection: Connection, run_ids: Sequence[str] | None, mine: ColumnElement[bool] = EVERYBODYS) -> int:
     """Show deleted runs again, all of them for None; how many."""
-    shown = update(runs).where(runs.c.deleted_s.is_not(None)).values(deleted_s=None)
+    shown = update(runs).where(runs.c.deleted_s.is_not(None), mine).values(deleted_s=None)
     if run_ids is None:
         return connection.execute(shown).rowcount
     return sum(connection.execute(shown.where(runs.c.id.in_(part))).rowcount for part in _parts(run_ids))
 
 
-def purge(connection: Connection, before_s: float) -> int:
+def purge(connection: Connection, before_s: float, mine: ColumnElement[bool] = EVERYBODYS) -> int:
     """Remove for good what was deleted before a moment; how many runs."""
-    gone = select(runs.c.id).where(runs.c.deleted_s < before_s)
+    gone = select(runs.c.id).where(runs.c.deleted_s < before_s, mine)
     for table in (results, traces, specs):
         connection.execute(delete(table).where(table.c.run_id.in_(gone)))
-    return connection.execute(delete(runs).where(runs.c.deleted_s < before_s)).rowcount
+    return connection.execute(delete(runs).where(runs.c.deleted_s < before_s, mine)).rowcount
 
 
-def deleted(connection: Connection) -> Deleted:
+def deleted(connection: Connection, mine: ColumnElement[bool] = EVERYBODYS) -> Deleted:
     """What a purge of everything deleted would remove."""
-    gone = list(connection.execute(select(runs.c.id).where(runs.c.deleted_s.is_not(None))).scalars())
+    gone = list(connection.execute(select(runs.c.id).where(runs.c.deleted_s.is_not(None), mine)).scalars())
     return Deleted(len(gone), sum(sizes(connection, gone).values()))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, insert, select, true
 
 from core.database import results, runs, specs, traces
 from core.errors import StoreError
@@ -17,6 +17,10 @@ from core.trace_file import pack_traces, unpack_traces
 
 Measured = Sequence[tuple[str, str]]
 """Kind and JSON of everything that was reported, in order."""
+
+
+EVERYBODYS: ColumnElement[bool] = true()
+"""The condition of a query over runs that leaves none out."""
 
 
 def with_spec() -> Select[Any]:
@@ -95,8 +99,8 @@ def add_run(connection: Connection, run_id: str, spec: RunSpec, **values: Any) -
     connection.execute(insert(specs).values(run_id=run_id, data=spec.model_dump_json()))
 
 
-def add_whole(connection: Connection, run_id: str, run: Run) -> None:
-    """A run that has ended, with everything that was measured."""
+def add_whole(connection: Connection, run_id: str, run: Run, person: str = "") -> None:
+    """A run that has ended, with everything that was measured. person: an id of whose it is."""
     known, where = run.imported, run.environment
     values: dict[str, Any] = {
         "status": run.status,
@@ -108,6 +112,7 @@ def add_whole(connection: Connection, run_id: str, run: Run) -> None:
         "environment": None if where is None else where.model_dump_json(),
         "device_name": where.device_name if where else run.spec.device,
         "disturbed": run.disturbed,
+        "person": person,
         "tags": tags_json(run.tags),
         "note": run.note,
         "words": words(run_id, run.spec.target.name, run.spec.draft.name, run.tags, run.note),

@@ -81,7 +81,7 @@ def drawn_from(model, processors, prompt, answer):
 def test_every_number_equals_the_one_computed_position_by_position(pair, prompt, name, monkeypatch):
     decoding = DECODINGS[name]
     written = run_policy(pair, prompt, Plain(), BUDGET, decoding, seed=3, keep=True)
-    monkeypatch.setattr(reading, "_HELD_CELLS", 7 * 384)
+    monkeypatch.setattr(reading, "HELD_CELLS", 7 * 384)
     monkeypatch.setattr(reading, "_CELLS", 3 * 384)
     found = trace(pair, prompt, written.tokens, BUDGET, decoding, p=written.p)
     monkeypatch.undo()

@@ -5,14 +5,19 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from transformers import DynamicCache
 
 from core.decoding import Decoding
 from core.policies import Plain
 from core.trace import LONGEST_TAIL, PromptTrace, Tails
 from core.worker import reading, tracing
+from core.worker import tails as rolled
 from core.worker.batch import Written
+from core.worker.branches import Branches, may_branch
 from core.worker.generate import run_policy
 from core.worker.models import Pair
+from core.worker.reader import Reader
+from core.worker.tails import _Rows as Rows
 from core.worker.tracing import pieces, trace, traces
 from tests.models import TEXTS
 from tests.pairs import small_pair
@@ -85,12 +90,43 @@ def test_a_tail_ends_with_the_drafts_own_end_of_text(pair, prompt, recorded):
 
 
 def test_long_texts_are_read_in_parts_with_the_same_result(pair, prompt, recorded, monkeypatch):
-    monkeypatch.setattr(reading, "_HELD_CELLS", 3 * 384)
-    monkeypatch.setattr(tracing, "_ROWS", 2)
+    monkeypatch.setattr(reading, "HELD_CELLS", 3 * 384)
+    monkeypatch.setattr(rolled, "HELD_CELLS", 2 * 384)
     again = trace(pair, prompt, recorded.answer, BUDGET)
     assert again.draft_choice.tolist() == recorded.draft_choice.tolist()
     np.testing.assert_allclose(again.confidence, recorded.confidence, atol=1e-5)
     np.testing.assert_allclose(tails_of(again).confidence, tails_of(recorded).confidence, atol=1e-5)
+
+
+def blind(self, lengths, names):
+    """A mask as of a model that looks at everything."""
+    return torch.zeros((*names.shape, self._known + self._owner.shape[1]))[:, None]
+
+
+@pytest.mark.parametrize("what", ["no branches", "masks unheeded"])
+def test_tails_come_out_the_same_where_a_model_cannot_branch(pair, prompt, recorded, monkeypatch, what):
+    made = []
+    monkeypatch.setattr(rolled, "_Rows", lambda *given: made.append(given) or Rows(*given))
+    monkeypatch.setattr(rolled, "_ROWS", 2)
+    assert trace(pair, prompt, recorded.answer, BUDGET).tails is not None
+    assert not made
+    if what == "no branches":
+        monkeypatch.setattr(rolled, "may_branch", lambda *_: False)
+    else:
+        monkeypatch.setattr(Branches, "_mask", blind)
+    again = trace(pair, prompt, recorded.answer, BUDGET)
+    assert len(made) > 1
+    np.testing.assert_allclose(tails_of(again).confidence, tails_of(recorded).confidence, atol=1e-5)
+
+
+def test_only_models_that_take_any_mask_branch(pair):
+    reader = Reader(pair.draft, DynamicCache())
+    assert may_branch(reader, 100)
+    for name, value in {"sliding_window": 99, "attention_chunk_size": 64, "_attn_implementation": "flash_attention_2", "alibi": True}.items():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pair.draft.config, name, value, raising=False)
+            assert not may_branch(reader, 100), name
+            assert name != "sliding_window" or may_branch(reader, 99)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +152,7 @@ def assert_alike(one: PromptTrace, other: PromptTrace) -> None:
 @pytest.mark.parametrize("decoding", [Decoding(), Decoding(repetition_penalty=1.3)], ids=["greedy", "penalty"])
 def test_texts_read_together_are_as_if_read_alone(pair, several, decoding, monkeypatch):
     prompts, written = several
-    monkeypatch.setattr(reading, "_HELD_CELLS", 5 * 5 * 384)
+    monkeypatch.setattr(reading, "HELD_CELLS", 5 * 5 * 384)
     found = dict(traces(pair, prompts, written, BUDGET, decoding, least=0.1))
     monkeypatch.undo()
     assert list(found) == list(range(5))

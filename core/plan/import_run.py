@@ -13,9 +13,10 @@ from core.store import open_store
 
 
 def import_run(arguments: dict[str, Any], settings: Settings) -> dict[str, Any]:
-    """Job: {"file": key of `core.prompt_files.keep`, "name", "gamma", "target", "draft", "ticket"} -> {"preview": Preview, "run": id}.
+    """Job: {"file": key of `core.prompt_files.keep`, "name", "gamma", "target", "draft", "ticket", "person"} -> {"preview": Preview, "run": id}.
 
-    ticket: "" to look only, and then run is ""; anything else imports, once per ticket. Raises InvalidInput, StoreError.
+    ticket: "" to look only, and then run is ""; anything else imports, once per ticket.
+    person: an id of whose the run is. Raises InvalidInput, StoreError.
     """
     gamma = arguments.get("gamma")
     content = kept(str(arguments["file"]), settings)
@@ -28,6 +29,6 @@ def import_run(arguments: dict[str, Any], settings: Settings) -> dict[str, Any]:
         raise InvalidInput("This Draftgauge only shows runs, so nothing can be imported here.")
     store = open_store(settings)
     try:
-        return {"preview": found, "run": store.insert(run)}
+        return {"preview": found, "run": store.insert(run, str(arguments.get("person", "")))}
     finally:
         store.close()

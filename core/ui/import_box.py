@@ -9,7 +9,7 @@ from core.errors import DraftgaugeError
 from core.imports import KINDS, Preview
 from core.planner import Answer, Failed, Ready
 from core.record import Record
-from core.ui import desk, look
+from core.ui import desk, look, person
 from core.ui.frame import page_path
 
 LOOK_AGAIN_S = 0.5
@@ -136,7 +136,7 @@ def _clear() -> None:
 
 
 def _ask(asked: dict[str, object], ticket: str) -> Answer:
-    return desk.planner().ask("import_run", {**asked, "ticket": ticket})
+    return desk.planner().ask("import_run", {**asked, "ticket": ticket, "person": person.person()})
 
 
 def _wait(answer: Answer, asked: dict[str, object], ticket: str) -> None:

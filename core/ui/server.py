@@ -106,5 +106,4 @@ def said(error: Exception) -> bool:
 
 
 def _look() -> None:
-    store, _ = desk.desk()
-    store.devices()
+    desk.everybodys().devices()

@@ -1,0 +1,128 @@
+"""In a private installation a person sees, changes and deletes their own runs only, on every page and through every way into the store."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.bench import Bench
+from core.child import Entry
+from core.errors import InvalidInput
+from core.history import Query
+from core.settings import Settings
+from core.store import Store
+from core.ui import desk, person
+from tests import side_runs, synthetic
+from tests.apps import texts
+from tests.test_door import open_as
+
+ANN: dict[str, object] = {"is_logged_in": True, "email": "ann@example.com", "sub": "1"}
+BOB: dict[str, object] = {"is_logged_in": True, "email": "bob@example.com", "sub": "2"}
+
+
+@pytest.fixture
+def shared(store: Store) -> Store:
+    """A run of each of two people, Ann's with its group, and one that nobody owns."""
+    run = synthetic.run(prompts=8, tokens=32)
+    group = run.spec.model_copy(update={"group": "pairs"})
+    store.insert(run.model_copy(update={"id": "anns", "spec": group, "tags": ("annstag",)}), "ann")
+    store.insert(run.model_copy(update={"id": "bobs"}), "bob")
+    store.insert(run.model_copy(update={"id": "old"}))
+    return store
+
+
+def test_lists_hold_one_s_own_runs(shared: Store):
+    ann, bob = shared.seen_by("ann"), shared.seen_by("bob")
+    assert [entry.id for entry in ann.history(Query()).entries] == ["anns"]
+    assert [entry.id for entry in bob.history(Query()).entries] == ["bobs"]
+    assert {entry.id for entry in shared.history(Query()).entries} == {"anns", "bobs", "old"}
+    assert (ann.choices().tags, bob.choices().tags) == (("annstag",), ())
+    assert (ann.choices().total, bob.choices().total) == (1, 1)
+    assert [run.id for run in ann.recent(9)] == ["anns"]
+    assert (len(ann.group("pairs")), len(bob.group("pairs"))) == (1, 0)
+
+
+def test_waiting_runs_too(shared: Store):
+    waiting = shared.add(synthetic.run().spec, "ann")
+    assert [entry.id for entry in shared.seen_by("ann").alive()] == [waiting]
+    assert shared.seen_by("bob").alive() == []
+
+
+def test_another_s_run_is_not_there_but_for_its_share_id(shared: Store):
+    bob, of_ann = shared.seen_by("bob"), shared.get("anns")
+    with pytest.raises(InvalidInput, match="There is no run anns"):
+        bob.get("anns", traces=True)
+    assert bob.get("bobs").id == "bobs"
+    seen = bob.get(of_ann.share_id)
+    assert all(prompt.withheld for prompt in seen.spec.prompts)
+    assert of_ann.spec.prompts[0].text not in seen.model_dump_json()
+
+
+def test_another_s_run_cannot_be_changed(shared: Store):
+    bob = shared.seen_by("bob")
+    with pytest.raises(InvalidInput, match="There is no run anns"):
+        bob.edit("anns", 0, tags=[], note="mine now")
+    assert bob.delete(["anns", "bobs"]) == ["bobs"]
+    assert shared.get("anns").note == ""
+    shared.seen_by("ann").delete(["anns"])
+    assert bob.hidden(["anns", "bobs"]) == {"bobs"}
+    assert bob.deleted().runs == 1
+    assert bob.purge(1e12) == 1
+    assert bob.restore() == 0
+    assert [run.id for run in shared.seen_by("ann").recent(9)] == []
+    assert shared.seen_by("ann").restore() == 1
+    assert [run.id for run in shared.seen_by("ann").recent(9)] == ["anns"]
+
+
+@pytest.fixture
+def private(settings: Settings, shared: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The pages of a private installation, in which Ann's id is "ann"."""
+    changed = settings.model_copy(update={"private": True})
+    shared.insert(side_runs.run().model_copy(update={"id": "annsside"}), "ann")
+    names = {"1": "ann", "2": "bob"}
+
+    def who() -> str:
+        import streamlit as st
+
+        return names[str(st.user.to_dict()["sub"])]
+
+    with contextlib.closing(Bench(changed, shared, prewarm=(), entry=Entry("tests.jobs:by_seed", "tests.jobs:devices"))) as bench:
+        monkeypatch.setattr(desk, "_open", lambda: (shared, bench))
+        monkeypatch.setattr(desk, "settings", lambda: changed)
+        monkeypatch.setattr(desk, "person", who)
+        monkeypatch.setattr(person, "person", who)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("page", "query"),
+    [("measure", {"run": "anns"}), ("gamma", {"run": "anns"}), ("side_by_side", {"run": "annsside"}), ("measure", {"group": "pairs"})],
+)
+def test_pages_do_not_show_another_s_run(private: None, page: str, query: dict[str, str]):
+    refused = "There is no such"
+
+    def opened(user: dict[str, object]) -> str:
+        from streamlit.testing.v1 import AppTest
+
+        app = AppTest.from_file(f"../pages/{page}.py", default_timeout=30)
+        app.user = user
+        for name, value in query.items():
+            app.query_params[name] = value
+        app.run()
+        assert not app.exception, app.exception
+        return "\n".join([texts(app), *(str(code.value) for code in app.code)])
+
+    assert refused in opened(BOB)
+    assert refused not in opened(ANN)
+
+
+def test_the_list_of_runs_is_one_s_own(private: None):
+    assert len(open_as("runs", BOB).dataframe[0].value) == 1
+    assert len(open_as("runs", ANN).dataframe[0].value) == 2
+
+
+def test_a_store_of_a_person_is_the_same_store(shared: Store, tmp_path: Path):
+    mine = shared.seen_by("ann")
+    assert mine.place == shared.place
+    assert mine.add(synthetic.run().spec, "ann") in shared.queued()

@@ -1,0 +1,80 @@
+"""`python -m tools.backup FILE`: a copy of all runs in one file, while the server runs; `--restore FILE` puts one into an empty data folder.
+
+The copy is made by SQLite itself (VACUUM INTO), so it is the store of one moment, without free room, and whole even while a run is written.
+It holds everything that pages show of runs: settings, results, traces, notes, saved prompts. Not covered: uploaded files, the cache of the
+Hub's small files, and logs, which are folders to be copied as they are; stores in another database, which has tools of its own.
+"""
+
+import argparse
+import os
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+
+from core.errors import DraftgaugeError, StoreError
+from core.settings import Settings, load
+from core.store import FILE_NAME, open_store
+
+
+def backup(settings: Settings, file: Path) -> int:
+    """Copy the store to a new file, readable by its owner alone; its bytes. Raises StoreError."""
+    source = settings.data / FILE_NAME
+    if not source.is_file():
+        raise StoreError(f"There is no store in {settings.data}. Set DRAFTGAUGE_DATA to the server's data folder.")
+    if file.exists():
+        raise StoreError(f"{file} is there already. Name a new file; an older backup is not overwritten.")
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # SQLite takes an empty file
+        connection = sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=30)
+        try:
+            connection.execute("VACUUM INTO ?", (str(file),))
+        finally:
+            connection.close()
+    except (OSError, sqlite3.Error) as error:
+        file.unlink(missing_ok=True)
+        raise StoreError(f"The backup {file} could not be written ({error}). Check that its folder can be written and that there is room.") from error
+    return file.stat().st_size
+
+
+def restore(settings: Settings, file: Path) -> int:
+    """Put a backup into a data folder without a store, bring it up to date, and read it once; the number of runs. Raises StoreError."""
+    place = settings.data / FILE_NAME
+    if place.exists():
+        raise StoreError(f"{place} is there already. Stop the server and move it away first, or set DRAFTGAUGE_DATA to an empty folder.")
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, place)
+        place.chmod(0o600)
+    except OSError as error:
+        raise StoreError(f"{file} could not be copied to {place} ({error.strerror}). Check both, then try again.") from error
+    try:
+        store = open_store(settings)
+        try:
+            return store.choices().total
+        finally:
+            store.close()
+    except StoreError:
+        place.unlink()
+        raise
+
+
+def main() -> int:
+    """The command; 1 with a sentence where it could not be done."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--restore", action="store_true", help="put the file into the data folder, which must hold no store")
+    given = parser.parse_args()
+    try:
+        if given.restore:
+            print(f"{restore(load(), given.file):,} runs are in {load().data}.")
+        else:
+            print(f"{given.file}: {backup(load(), given.file) / 1e6:,.1f} MB.")
+    except DraftgaugeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
