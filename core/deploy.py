@@ -9,7 +9,7 @@ engine drafts greedily under sampling; c, v and h belong to kernels and do not. 
 from dataclasses import dataclass
 from typing import Literal
 
-from core import calls, numbers, verdict
+from core import calls, deploy_encoders, numbers, verdict
 from core.analysis import Analysis
 from core.deploy_notes import Situation, carries_over, request, transformers_notes
 from core.policies import Drafting, Plain, Policy, PromptLookup, describe
@@ -52,6 +52,8 @@ def settings_for(analysis: Analysis, policy: Policy | None = None) -> tuple[Engi
     Raises InvalidInput for the oracle, which cannot be run.
     """
     found = Situation(analysis, policy or (Plain() if analysis.advice.verdict == "leave_off" else analysis.advice.policy))
+    if found.encoder_decoder:
+        return (_transformers(found), *(EngineSettings(*without[:2], "", "bash", "", (), without.source) for without in deploy_encoders.ENGINES))
     return (_transformers(found), _vllm(found), _sglang(found), _llama_cpp(found), _tgi(found))
 
 
@@ -81,6 +83,7 @@ def _transformers(found: Situation) -> EngineSettings:
         stop=spec.stop,
         max_new_tokens=spec.max_new_tokens,
         static_cache=where is not None and where.plain != "dynamic cache",
+        encoder_decoder=found.encoder_decoder,
         placement=spec.placement,
     )
     plain, known = isinstance(found.policy, Plain), "as measured" if found.confirmed else "as replayed, not run yet"

@@ -33,6 +33,11 @@ class Situation:
         return isinstance(self.policy, Plain) or self.analysis.is_confirmed(self.policy)
 
     @property
+    def encoder_decoder(self) -> bool:
+        """Whether encoders read the prompts."""
+        return self.run.environment is not None and self.run.environment.encoder_decoder
+
+    @property
     def exact(self) -> bool:
         """Whether the policy is a fixed draft length, which every engine with a draft model can do."""
         return isinstance(self.policy, Drafting) and self.policy == FixedGamma(self.policy.limit)
@@ -137,4 +142,10 @@ def transformers_notes(found: Situation) -> tuple[str, ...]:
         notes.append("Its folders are those of the machine where the pair was measured: put yours in their place.")
     elif "demo" in sources:
         notes.append("The demo pair lies in Draftgauge's own folder, so the script runs on this machine.")
-    return tuple(notes)
+    return (*notes, *_decoder_mask(found))
+
+
+def _decoder_mask(found: Situation) -> tuple[str, ...]:
+    if not found.encoder_decoder or not isinstance(found.policy, Drafting):
+        return ()
+    return ("Keep the decoder_attention_mask: without it the library's draft reads its text twice from the second round on.",)

@@ -52,7 +52,7 @@ class LoopCosts:
     calibration gamma from the others; None with fewer than two. first_token: one token more in the first round's target pass;
     check_overhead: comparing a drafted token's confidence with a threshold. mismatched: calibration runs whose
     rounds differ from the replay, as can happen in 16-bit precision; they count with their own rounds. carried_from: the draft whose
-    calibration says h and e; "" for this one's own.
+    calibration says h and e; "" for this one's own. encoded: whether an encoder reads the prompt.
     """
 
     plain_step_s: float
@@ -66,6 +66,7 @@ class LoopCosts:
     first_token: float = 0.0
     check_overhead: float = 0.0
     carried_from: str = ""
+    encoded: bool = False
 
     @property
     def c(self) -> float:
@@ -100,7 +101,12 @@ class LoopCosts:
         return self.verify_up_to(longest) + self.draft_passes(longest) + self.rest(longest)
 
     def first(self, longest: int) -> Floats:
-        """(longest+1,) what the first round's k = 0..longest drafted tokens add to the target's prefill."""
+        """(longest+1,) what the first round's k = 0..longest drafted tokens add to the target's prefill.
+
+        Where an encoder reads the prompt, they are not read beside it but in the decoder's first pass, which is then as wide as any check.
+        """
+        if self.encoded:
+            return self.verify_up_to(longest) - 1
         return self.first_token * np.arange(longest + 1, dtype=np.float64)
 
     def parts(self, rounds: Rounds, *, drafts: bool = True, checks: bool = False) -> Parts:
@@ -181,7 +187,8 @@ def passes_of(run: Run, cached: float) -> LoopCosts:
     one, two = rising(draft)
     widths = between_widths(sorted(run.passes[0].target), np.maximum(1, rising(verify)))
     check = (run.passes[0].check_s or 0.0) / step_s
-    return LoopCosts(step_s, widths, float(two), float(one), first_token=_first_token(run, step_s), check_overhead=check)
+    encoded = run.environment is not None and run.environment.encoder_decoder
+    return LoopCosts(step_s, widths, float(two), float(one), first_token=_first_token(run, step_s), check_overhead=check, encoded=encoded)
 
 
 def passes_alone(passes: PassTimes) -> LoopCosts:

@@ -16,7 +16,12 @@ SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
 _WRITERS = ("CausalLM", "LMHead", "ConditionalGeneration")
 _SENSES = {"vision_config": "images", "audio_config": "sound", "vision_tower": "images", "mm_vision_tower": "images"}
-ENCODER_DECODERS = frozenset({"bart", "longt5", "marian", "mbart", "mt5", "m2m_100", "pegasus", "t5", "umt5"})
+ENCODER_DECODERS = frozenset(
+    {
+        "bart", "blenderbot", "blenderbot-small", "led", "longt5", "m2m_100", "marian", "mbart", "mt5", "mvp", "pegasus", "plbart",
+        "t5", "umt5",
+    }
+)  # fmt: skip
 """Model types with an encoder before their decoder that are measured here: pairs of each, with random weights, ran as they were replayed."""
 _POOLED = ("modules.json", "1_Pooling/config.json", "config_sentence_transformers.json")
 _EMBEDDING = ("feature-extraction", "sentence-similarity", "text-ranking")

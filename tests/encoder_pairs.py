@@ -31,7 +31,7 @@ POSITIONS = 64
 def t5(width: int = 32, layers: int = 2, **more: Any) -> PreTrainedModel:
     """A T5 with ids and start as the published ones have them; it looks sharply at what it reads, so that its answers do not stand still."""
     sizes: dict[str, Any] = {"d_model": width, "d_kv": 8, "d_ff": 2 * width, "num_layers": layers, "num_heads": 4, "dropout_rate": 0.0}
-    config = T5Config(vocab_size=VOCABULARY, initializer_factor=2.0, **{"decoder_start_token_id": PAD, **sizes, **more})
+    config = T5Config(initializer_factor=2.0, **{"vocab_size": VOCABULARY, "decoder_start_token_id": PAD, **sizes, **more})
     model = T5ForConditionalGeneration(config)
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -47,14 +47,18 @@ def _bart(kind: Callable[[Any], PreTrainedModel], config: Callable[..., Any], **
 
 def bart() -> PreTrainedModel:
     """A BART: positions of its own, a first token that is forced, and an end of text with which its decoder begins."""
-    return _bart(BartForConditionalGeneration, BartConfig, bos_token_id=2, decoder_start_token_id=EOS, forced_bos_token_id=2, forced_eos_token_id=EOS)
+    return _told(_bart(BartForConditionalGeneration, BartConfig, bos_token_id=2, decoder_start_token_id=EOS), forced_bos_token_id=2)
 
 
 def marian() -> PreTrainedModel:
     """A Marian: its decoder begins with padding, which it must never write."""
-    model = _bart(MarianMTModel, MarianConfig, bos_token_id=None, decoder_start_token_id=PAD, forced_eos_token_id=EOS)
+    return _told(_bart(MarianMTModel, MarianConfig, bos_token_id=None, decoder_start_token_id=PAD), bad_words_ids=[[PAD]])
+
+
+def _told(model: PreTrainedModel, **defaults: Any) -> PreTrainedModel:
+    """The model with these settings in its generation config, beside an end that is forced and so must be put aside."""
     assert model.generation_config is not None
-    model.generation_config.bad_words_ids = [[PAD]]
+    model.generation_config.update(forced_eos_token_id=EOS, **defaults)
     return model
 
 

@@ -182,9 +182,9 @@ class Session:
             await self._socket.send(message.SerializeToString())
 
     async def _ask(self, message: BackMsg, request: str) -> ForwardMsg:
-        self._answers[request] = asyncio.get_running_loop().create_future()
+        answer = self._answers[request] = asyncio.get_running_loop().create_future()
         await self._socket.send(message.SerializeToString())
-        return await asyncio.wait_for(self._answers.pop(request), PATIENCE_S)
+        return await asyncio.wait_for(answer, PATIENCE_S)
 
     async def _listen(self) -> None:
         try:

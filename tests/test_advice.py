@@ -271,7 +271,13 @@ def test_devices_batch_encoder_refused():
     assert together is not None
     assert "all accept it: 0.058 at alpha 0.7 (0.7^8)." in together.why
     assert runs.batch(pair(traffic=Traffic(1, 1))) is None
-    assert "t5 is an encoder-decoder" in _sentence(runs.encoder_decoder(pair(draft=side("t5", config={"is_encoder_decoder": True}))))
+    encoder = side("t5", config={"is_encoder_decoder": True, "model_type": "t5"})
+    mixed, both = runs.encoder_decoder(pair(draft=encoder)), runs.encoder_decoder(pair(encoder, encoder))
+    assert "t5 is an encoder-decoder, " in _sentence(mixed)
+    assert "Each reads the prompt with its own encoder" in _sentence(both)
+    unknown = runs.encoder_decoder(pair(encoder, side("switch", config={"is_encoder_decoder": True, "model_type": "switch_transformers"})))
+    assert "switch is an encoder-decoder of a type that is not measured here" in _sentence(unknown)
+    assert [found.level for found in (mixed, both, unknown) if found] == ["refusal", "note", "refusal"]
     assert runs.encoder_decoder(pair()) is None
     assert "only pickles" in _sentence(runs.refused(pair(draft=side("old", refusal="only pickles."))))
     assert runs.refused(pair()) is None

@@ -65,7 +65,7 @@ def headline(run: Run, found: Choice) -> None:
 
 def _facts(run: Run, found: Choice) -> str:
     if found.speed is None or found.lane is None:
-        return f"{look.plain(found.reasons[0])} {look.ORIGINS['measured']}"
+        return look.plain(found.reasons[0])
     way = ways.results(run)[found.lane]
     these, traffic = numbers.interval(found.speed.these), numbers.interval(found.speed.traffic)
     name = look.plain(sentence_case(way_words.setting(run.spec.lanes[found.lane].policy)))

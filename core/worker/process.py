@@ -14,7 +14,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from core.child import log_file
 from core.errors import DeviceError, DraftgaugeError, StoreError
 from core.log import private, without_private
 from core.parent import end_with_parent
+from core.placement import devices_of
 from core.redact import redacted
 from core.runs import RunSpec, Status
 from core.settings import Settings
@@ -104,7 +105,7 @@ class Process:
         spec = store.get(run_id).spec
         with private(prompt.text for prompt in spec.prompts):
             try:
-                with self._cancellation.during(run_id), self._device_to_itself():
+                with self._cancellation.during(run_id), _to_itself(devices_of(spec, store.devices())):
                     _check_models(spec, self._settings)
                     measure(spec, sink, self._settings)
             except Cancelled:
@@ -129,19 +130,18 @@ class Process:
             if found is not None:
                 store.summarise(run_id, found)
 
-    @contextlib.contextmanager
-    def _device_to_itself(self) -> Generator[None]:
-        """Wait until no other Draftgauge of this user measures on this device: both would time each other."""
-        try:
-            folder = user_runtime_path("draftgauge", appauthor=False, ensure_exists=True)
-            lock = FileLock(Path(folder) / f"{self._device.replace(':', '-')}.lock")
-            lock.acquire()
-        except OSError as error:
-            raise DeviceError(f"The lock of device {self._device} cannot be taken ({error}). Set XDG_RUNTIME_DIR to a folder of yours.") from error
-        try:
-            yield
-        finally:
-            lock.release()
+
+@contextlib.contextmanager
+def _to_itself(devices: Sequence[str]) -> Generator[None]:
+    """Wait until no other Draftgauge of this user measures on any of these devices, in their order: both would time each other."""
+    with contextlib.ExitStack() as held:
+        for device in devices:
+            try:
+                folder = user_runtime_path("draftgauge", appauthor=False, ensure_exists=True)
+                held.enter_context(FileLock(Path(folder) / f"{device.replace(':', '-')}.lock"))
+            except OSError as error:
+                raise DeviceError(f"The lock of device {device} cannot be taken ({error}). Set XDG_RUNTIME_DIR to a folder of yours.") from error
+        yield
 
 
 def _check_models(spec: RunSpec, settings: Settings) -> None:
