@@ -65,9 +65,9 @@ def test_a_backup_is_of_one_moment_while_runs_are_written(settings: Settings, st
 def test_nothing_is_overwritten_and_no_foreign_file_is_restored(settings: Settings, store: Store, tmp_path: Path) -> None:
     file = tmp_path / "backup.sqlite"
     backup(settings, file)
-    with pytest.raises(StoreError, match="is there already. Name a new file"):
+    with pytest.raises(StoreError, match=r"is there already\. Name a new file"):
         backup(settings, file)
-    with pytest.raises(StoreError, match="is there already. Stop the server"):
+    with pytest.raises(StoreError, match=r"is there already\. Stop the server"):
         restore(settings, file)
     empty = settings.model_copy(update={"data": tmp_path / "empty"})
     with pytest.raises(StoreError, match="There is no store in"):
