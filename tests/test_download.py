@@ -255,9 +255,7 @@ def test_a_full_disk(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     hub.repositories["a/b"] = Repository({"config.json": b"{}", "tokenizer.json": bytes(2_000_000)})
     with small_disk(tmp_path / "disk") as disk:
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(disk / "cache"))
-        with pytest.raises(
-            ModelError, match=r"^The disk that holds .* is full, so the files of a/b cannot be kept\. Free some space, or set HF"
-        ):
+        with pytest.raises(ModelError, match=r"^The disk that holds .* is full, so the files of a/b cannot be kept\. Free some space, or set HF"):
             fetch([hub.ref("a/b")], Told())
 
 

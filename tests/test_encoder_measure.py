@@ -121,8 +121,8 @@ def test_several_ways_and_batches(refs: tuple[ModelRef, ModelRef]) -> None:
     lanes = (Lane(policy=Plain()), Lane(policy=Confidence(0.4, 4)))
     written, _ = measured(encoder_pairs.spec_of(refs, prompts=1, max_new_tokens=8, extent="ways", lanes=lanes, confirm_s=0))
     assert {g.equal for g in written.generations} == {True}
+    early = (lanes[0], Lane(policy=EarlyExit(layers=1)))
     with pytest.raises(ModelError, match="lets decoders alone draft for themselves"):
-        early = (lanes[0], Lane(policy=EarlyExit(layers=1)))
         measured(encoder_pairs.spec_of((refs[0], refs[0]), prompts=1, max_new_tokens=8, extent="ways", lanes=early))
     with pytest.raises(ModelError, match="batches of encoded prompts are not timed here"):
         measured(encoder_pairs.spec_of(refs, prompts=1, extent="shapes", batches=(1,), cache_lengths=(32,)))

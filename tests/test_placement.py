@@ -83,7 +83,8 @@ def test_missing_packages_are_named_with_the_command(monkeypatch: pytest.MonkeyP
     assert problems(Placement(spread=True), asked) == ()
     monkeypatch.setattr("core.placement.installed", lambda _package: False)
     [both] = problems(Placement(quantization="4bit"), asked)
-    assert both.startswith("bitsandbytes and accelerate are not installed") and both.endswith("needs them: pip install bitsandbytes accelerate")
+    assert both.startswith("bitsandbytes and accelerate are not installed")
+    assert both.endswith("needs them: pip install bitsandbytes accelerate")
     [spread] = problems(Placement(spread=True), asked)
     assert spread.endswith("pip install accelerate")
 
@@ -187,7 +188,9 @@ def test_a_target_in_fewer_bits_runs_with_its_draft_and_is_recorded(spec, bits: 
     assert where.target_quantization == {"8bit": "bitsandbytes, 8 bits", "4bit": "bitsandbytes, 4 bits (nf4)"}[bits]
     assert (where.draft_quantization, packed(pair.target), packed(pair.draft)) == ("", True, False)
     assert where.target_parameters == where.draft_parameters
-    assert where.target_bytes is not None and where.draft_bytes is not None and where.target_bytes < where.draft_bytes
+    assert where.target_bytes is not None
+    assert where.draft_bytes is not None
+    assert where.target_bytes < where.draft_bytes
     plain, assisted = (run_policy(pair, prompt, policy, 12) for policy in (Plain(), FixedGamma(4)))
     assert assisted.tokens.tolist() == plain.tokens.tolist()
     assert len(assisted.rounds) < len(plain.rounds)
@@ -224,5 +227,5 @@ def test_a_target_that_would_lie_outside_the_gpus_is_refused(spec):
 
 @pytest.mark.skipif(HAS_BITS, reason="only without bitsandbytes")
 def test_without_the_package_a_measurement_ends_in_its_sentence(spec):
-    with pytest.raises(DraftgaugeError, match="bitsandbytes .* not installed on this server.*pip install"):
+    with pytest.raises(DraftgaugeError, match=r"bitsandbytes .* not installed on this server.*pip install"):
         measure(spec.model_copy(update={"placement": Placement(quantization="8bit")}), Kept(), Settings(threads=1))
