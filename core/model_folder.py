@@ -106,7 +106,8 @@ def kernel(config: dict[str, Any]) -> str:
         key, value = waiting.pop()
         inner = list(cast("dict[str, Any]", value).items()) if isinstance(value, dict) else []
         if key.endswith(IMPLEMENTATIONS):
-            named = [str(entry) for entry in (value, *(each for _, each in inner)) if isinstance(entry, str) and "/" in entry]
+            values: list[Any] = [value, *(each for _, each in inner)]
+            named = [entry for entry in values if isinstance(entry, str) and "/" in entry]
             if named:
                 return named[0]
         waiting += inner
