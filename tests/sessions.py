@@ -44,7 +44,7 @@ class Session:
         self.heard: list[bytes] = []
         self.pages: dict[str, str] = {}
         self._keep = keep
-        self._run_id = ""
+        self._run_id = self._session_id = ""
         self._socket = socket
         self._elements: dict[tuple[int, ...], tuple[Element, str, str]] = {}
         self._values: dict[str, WidgetState] = {}
@@ -102,6 +102,7 @@ class Session:
         wanted = BackMsg()
         wanted.file_urls_request.request_id = request = uuid.uuid4().hex
         wanted.file_urls_request.file_names.append(name)
+        wanted.file_urls_request.session_id = self._session_id
         urls = (await self._ask(wanted, request)).file_urls_response.file_urls[0]
         await asyncio.to_thread(self._put, urls.upload_url, name, data)
         state = WidgetState(id=box.id)
@@ -116,6 +117,7 @@ class Session:
         button = self.find("download_button", label)
         wanted = BackMsg()
         wanted.backend_operation_request.request_id = request = uuid.uuid4().hex
+        wanted.backend_operation_request.session_id = self._session_id
         wanted.backend_operation_request.deferred_file.file_id = button.deferred_file_id
         answer = (await self._ask(wanted, request)).backend_operation_response
         if answer.error_msg:
@@ -204,6 +206,7 @@ class Session:
         match kind:
             case "new_session":
                 self._run_id = message.metadata.run.script_run_id
+                self._session_id = message.new_session.initialize.session_id
                 if not message.metadata.run.fragment_ids:
                     self._stop_timers()
             case "navigation":
