@@ -79,8 +79,13 @@ def app_site(settings: Settings, store: Store, cold_bench: Bench, monkeypatch: p
     monkeypatch.setattr(desk, "example", lambda: run)
     monkeypatch.setattr(demo, "prompts", lambda: run.spec.prompts)
     desk._analysis.clear()
+    kept = desk.planner
+    kept.clear()  # of another test, over another folder
     yield
     desk._analysis.clear()
+    for made in kept.made():
+        made.close()
+    kept.clear()
 
 
 @pytest.fixture

@@ -64,7 +64,8 @@ def test_measure_shows_the_form_with_the_bundled_prompts():
     app = open_page("measure")
     assert app.title[0].value == "Measure a pair"
     assert "**12 prompts: 4 code, 4 docs, 4 chat**" in texts(app)
-    assert [box.label for box in app.selectbox] == ["Target", "Device", "Number format"]
+    placed = ["Target's weights", "Draft runs on", "Attention"]
+    assert [box.label for box in app.selectbox] == ["Target", "Device", "Number format", *placed]
 
 
 @pytest.fixture

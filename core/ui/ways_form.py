@@ -21,9 +21,8 @@ from core.own_heads import Heads, block_tokens
 from core.planner import Failed, Ready, Waiting
 from core.policies import OwnHeads, Plain, PromptLookup, describe
 from core.runs import Lane, ModelRef, Prompt, RunSpec
-from core.ui import look, numbers
+from core.ui import desk, look, numbers
 from core.ui.decoding_box import KEPT, Settings
-from core.ui.desk import planner
 from core.ways_ask import LOOKUP, SETTINGS, USUAL_SETTINGS, Suit, early_exit, exits, mtp_refused, suit, usual_exits
 
 LOOK_AGAIN_S = 1.0
@@ -96,7 +95,7 @@ def _suits(target: ModelRef, drafts: Sequence[ModelRef], *, sample: bool) -> lis
     if target == demo.TARGET and all(draft == demo.DRAFT for draft in drafts):
         return [Suit("replayed")] * len(drafts)
     names = address(target), [address(draft) for draft in drafts]
-    candidates = gather(planner().ask, *names, Setting()).drafts
+    candidates = gather(desk.planner().ask, *names, Setting()).drafts
     found = [_suit(candidate, sample=sample) for candidate in candidates]
     for candidate, each in zip(candidates, found, strict=True):
         if each is not None and each.kind != "replayed":
@@ -119,7 +118,7 @@ def _suit(candidate: Candidate, *, sample: bool) -> Suit | None:
 
 def _look_again(target: str, drafts: list[str]) -> None:
     """Nothing to see; starts the page over when the answers are there."""
-    if not gather(planner().ask, target, drafts, Setting()).waiting:
+    if not gather(desk.planner().ask, target, drafts, Setting()).waiting:
         st.rerun()
 
 
@@ -195,8 +194,8 @@ def _lookup(key: str, *, ticked: bool) -> tuple[AnyPolicy, ...] | None:
 
 def _heads(target: ModelRef) -> Heads | str:
     """What the target's config says; a sentence while that is not known, or where it cannot be."""
-    info = planner().ask("describe", {"model": address(target)})
-    answer = planner().ask("heads", {"config": ModelInfo.model_validate(info.data).config}) if isinstance(info, Ready) else info
+    info = desk.planner().ask("describe", {"model": address(target)})
+    answer = desk.planner().ask("heads", {"config": ModelInfo.model_validate(info.data).config}) if isinstance(info, Ready) else info
     if isinstance(answer, Waiting):
         st.fragment(_look_for_heads, run_every=LOOK_AGAIN_S)(target)
         return f"Reading the target's config: {answer.why}"
@@ -205,9 +204,9 @@ def _heads(target: ModelRef) -> Heads | str:
 
 def _look_for_heads(target: ModelRef) -> None:
     """Nothing to see; starts the page over when the answer is there."""
-    info = planner().ask("describe", {"model": address(target)})
+    info = desk.planner().ask("describe", {"model": address(target)})
     if isinstance(info, Ready):
-        info = planner().ask("heads", {"config": ModelInfo.model_validate(info.data).config})
+        info = desk.planner().ask("heads", {"config": ModelInfo.model_validate(info.data).config})
     if not isinstance(info, Waiting):
         st.rerun()
 
