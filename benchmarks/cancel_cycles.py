@@ -17,8 +17,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import psutil
-
 from benchmarks import processes
 from benchmarks.processes import Held
 from core import demo
@@ -47,9 +45,9 @@ def main() -> None:
                 met[stage] += 1
                 took_s.append(seconds)
                 found = processes.of_role("worker", os.getpid())
-                pids |= {process.pid for process in found}
+                pids |= set(found)
                 if number >= WARM and number % EVERY == 0:
-                    own.append(processes.held([psutil.Process()]))
+                    own.append(processes.held([os.getpid()]))
                     workers.append(processes.held(found))
             size = store.size_bytes() or 0
         left = processes.of_role("worker", os.getpid())

@@ -25,10 +25,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
 from playwright.sync_api import sync_playwright
 
+from benchmarks import processes
 from benchmarks.click_latency import click_s
+from benchmarks.processes import Role
 from core.policies import Plain
 from core.runs import Run
 from core.settings import Settings
@@ -104,11 +105,11 @@ async def measure(url: str, store: Store, seen: Seen, *, pin: bool) -> Run:
 def pin_worker() -> None:
     """Core 0 for the worker; the server, its other children, and this process keep off it."""
     others = ",".join(str(core) for core in range(os.cpu_count() or 1) if core != WORKERS_CORE)
-    for process in psutil.Process().children(recursive=True):
-        command = " ".join(process.cmdline())
-        if "streamlit run" in command or "core.plan" in command or "core.worker" in command:
-            cores = str(WORKERS_CORE) if "core.worker" in command else others
-            subprocess.run(["taskset", "-a", "-c", "-p", cores, str(process.pid)], check=False, capture_output=True)
+    roles: tuple[Role, ...] = ("web", "plan", "worker")
+    for role in roles:
+        cores = str(WORKERS_CORE) if role == "worker" else others
+        for pid in processes.of_role(role, os.getpid()):
+            subprocess.run(["taskset", "-a", "-c", "-p", cores, str(pid)], check=False, capture_output=True)
     os.sched_setaffinity(0, set(range(os.cpu_count() or 1)) - {WORKERS_CORE})
 
 

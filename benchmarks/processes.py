@@ -1,13 +1,16 @@
-"""What the app's processes hold while it runs: memory, open handles, threads, and how many there are. From psutil; sizes in bytes."""
+"""What the app's processes hold while it runs: memory, open handles, threads, and how many there are. From Linux's /proc; sizes in bytes."""
 
+import contextlib
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-import psutil
-
 Role = Literal["web", "worker", "plan"]
+NAMED: dict[Role, str] = {"web": "streamlit run", "worker": "core.worker", "plan": "core.plan"}
+"""What stands in the command of each."""
 
 
 @dataclass(frozen=True)
@@ -21,31 +24,23 @@ class Held:
     threads: int
 
 
-def of_role(role: Role, root: int) -> list[psutil.Process]:
-    """The processes of a role among a process and what it has started."""
-    parent = psutil.Process(root)
-    found: list[psutil.Process] = []
-    for process in (parent, *parent.children(recursive=True)):
-        try:
-            command = " ".join(process.cmdline())
-        except psutil.Error:  # it has just ended
-            continue
-        kind = "worker" if "core.worker" in command else "plan" if "core.plan" in command else "web" if "streamlit run" in command else ""
-        if kind == role:
-            found.append(process)
-    return found
+def of_role(role: Role, root: int) -> list[int]:
+    """The ids of the processes of a role among those that a process has started, and theirs."""
+    return [pid for pid in _below(root) if NAMED[role] in command(pid)]
 
 
-def held(processes: Sequence[psutil.Process]) -> Held:
-    """What they hold now."""
-    alive = [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-    return Held(
-        at_s=time.time(),
-        processes=len(alive),
-        rss_bytes=sum(process.memory_info().rss for process in alive),
-        handles=sum(process.num_fds() for process in alive),
-        threads=sum(process.num_threads() for process in alive),
-    )
+def command(pid: int) -> str:
+    """How a process was called; empty where it has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    return ""
+
+
+def held(pids: Iterable[int]) -> Held:
+    """What they hold now; those that have ended hold nothing."""
+    alive = [found for pid in pids if (found := _of_one(pid))]
+    pages, handles, threads = (sum(values) for values in zip(*alive, strict=True)) if alive else (0, 0, 0)
+    return Held(time.time(), len(alive), pages * os.sysconf("SC_PAGE_SIZE"), handles, threads)
 
 
 def growth_per_hour(samples: Sequence[Held]) -> float:
@@ -59,13 +54,13 @@ def growth_per_hour(samples: Sequence[Held]) -> float:
 
 
 def line(name: str, samples: Sequence[Held]) -> str:
-    """First, last and most of everything, and the slope of the memory."""
-    first, last = samples[0], samples[-1]
+    """First, middle, last and most of everything, and the slope of the memory."""
+    first, middle, last = samples[0], samples[len(samples) // 2], samples[-1]
     most = max(one.rss_bytes for one in samples)
     return (
-        f"{name:7} RSS {mb(first.rss_bytes)} at first, {mb(last.rss_bytes)} at the end, at most {mb(most)}, "
+        f"{name:7} RSS {mb(first.rss_bytes)} at first, {mb(middle.rss_bytes)} half-way, {mb(last.rss_bytes)} at the end, at most {mb(most)}, "
         f"{growth_per_hour(samples) / 1e6:+.0f} MB per hour in the second half; "
-        f"handles {first.handles} to {last.handles}, at most {max(one.handles for one in samples)}; "
+        f"handles {first.handles}, {middle.handles}, {last.handles}, at most {max(one.handles for one in samples)}; "
         f"threads at most {max(one.threads for one in samples)}; processes at most {max(one.processes for one in samples)}"
     )
 
@@ -73,3 +68,28 @@ def line(name: str, samples: Sequence[Held]) -> str:
 def mb(size: int) -> str:
     """Bytes in megabytes."""
     return f"{size / 1e6:,.0f} MB"
+
+
+def _below(root: int) -> list[int]:
+    parents = {int(each.name): _parent(int(each.name)) for each in Path("/proc").iterdir() if each.name.isdigit()}
+    found, more = list[int](), [root]
+    while more:
+        above = more.pop()
+        children = [pid for pid, parent in parents.items() if parent == above]
+        found += children
+        more += children
+    return found
+
+
+def _parent(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    return 0
+
+
+def _of_one(pid: int) -> tuple[int, int, int] | None:
+    """Resident pages, handles and threads; None where it has ended."""
+    with contextlib.suppress(OSError):
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return pages, len(list(Path(f"/proc/{pid}/fd").iterdir())), len(list(Path(f"/proc/{pid}/task").iterdir()))
+    return None

@@ -28,7 +28,7 @@ from core.store import Store, open_store
 from tests.browser.server import serve
 from tests.sessions import Session, new_cookie
 
-MINUTES, SAMPLE_EVERY_S, PAUSE_S, PEOPLE = 30.0, 30.0, 0.5, 3
+MINUTES, SAMPLE_EVERY_S, PAUSE_S, PATIENCE_S, PEOPLE = 30.0, 30.0, 0.5, 120.0, 3
 PAGES = ("", "pair", "measure", "gamma", "memory_cost", "side_by_side", "runs")
 SHORT = "tokens=8&confirm_s=1"
 DOINGS = {"measure": 4, "browse": 10, "cancel": 2, "export": 4, "import": 3, "delete": 2}
@@ -74,8 +74,9 @@ class Soak:
 
     async def _do(self, doing: str) -> None:
         try:
-            if await getattr(self, f"_{doing}")():
-                self.done.counts[doing] += 1
+            async with asyncio.timeout(PATIENCE_S):
+                if await getattr(self, f"_{doing}")():
+                    self.done.counts[doing] += 1
         except (AssertionError, TimeoutError, OSError) as error:
             self.done.errors.append(f"{doing}: {type(error).__name__} {error}"[:500])
 
