@@ -57,7 +57,7 @@ def test_every_choice_has_words():
         (
             Placement(draft_device="cuda:7"),
             Asked("cuda:0", "float32", (GPU, CPU)),
-            "This server has no device 'cuda:7' for the draft. Choose one of:",
+            "server has no device 'cuda:7' for the draft. Choose one of:",
         ),
         (Placement(spread=True), Asked("cpu", "float32", (CPU,)), "two or more CUDA GPUs, and this server has none."),
         (Placement(spread=True), Asked("cuda:0", "float32", (GPU, CPU)), "two or more CUDA GPUs, and this server has one."),

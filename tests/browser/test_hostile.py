@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, Request
+from playwright.sync_api import Browser, Dialog, Page, Request, expect
 
 from core.analysis import Analysis, analyse
 from core.player import player
@@ -115,7 +115,7 @@ def test_no_text_becomes_more_than_a_text(tab: Page, shown: Shown, address: str)
     assert betrayed(tab) == []
     assert tab.get_by_test_id("stException").count() == 0
     if PAGES[address] != "Draftgauge":
-        assert PAGES[address] in tab.locator("body").inner_text(), "the hostile text is not on this page"
+        expect(tab.locator("body")).to_contain_text(PAGES[address], use_inner_text=True, timeout=30_000)  # else the page shows no such text
 
 
 @pytest.mark.parametrize("what", ["report", "replay"])
