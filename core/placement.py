@@ -1,8 +1,8 @@
 """Where the weights of a pair lie and how they are kept: the choices in words, and why one cannot be had on this server.
 
 Everything here is known before torch is: which packages are installed (`importlib.metadata`), and which devices the worker found
-when it started. Bytes. What a quantised target takes follows bitsandbytes: one byte per weight and one float32 per row in 8 bits; half a
-byte and one float32 per 64 weights in 4 bits; embeddings, norms and the head keep the run's number format.
+when it started. Bytes. What a quantised target takes follows bitsandbytes: one byte per weight in 8 bits, a float32 per row, below a
+hundredth, left out; half a byte and one float32 per 64 weights in 4 bits; embeddings, norms and the head keep the run's number format.
 Not covered: what one model's files or classes do not support, which loading tells; memory beyond weights.
 """
 

@@ -3,13 +3,17 @@
 import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from core import demo
 from core.candidates import Setting, View, gather
 from core.planner import Planner
+from core.settings import Settings
 
 DRAFT = Path(demo.DRAFT.path)
 HOSTILE = "x **b** $y$ [a](b) <i>"
@@ -31,6 +35,16 @@ def make(root: Path) -> None:
 
     (root / "bare").mkdir()
     shutil.copy(DRAFT / "config.json", root / "bare")
+
+
+@contextmanager
+def offline(folder: Path) -> Iterator[Planner]:
+    """A planner over the models in `folder`/models, whose processes never call the Hub."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        made = Planner(Settings(data=folder / "data", model_roots=[folder / "models"]))
+        yield made
+        made.close()
 
 
 def known(planner: Planner, target: str, drafts: Sequence[str], within_s: float = 60.0) -> View:

@@ -35,12 +35,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def asked(models: Path) -> Iterator[Planner]:
-    """A planner whose processes never call the Hub."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        made = Planner(Settings(data=models / "data", model_roots=[models / "models"]))
+    with pair_models.offline(models) as made:
         yield made
-        made.close()
 
 
 @pytest.fixture

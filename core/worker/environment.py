@@ -16,9 +16,9 @@ from transformers import PreTrainedModel
 from core.errors import DeviceError, InvalidInput
 from core.measured import DeviceInfo, Environment
 from core.placement import Asked, problems
-from core.runs import RunSpec
+from core.runs import ModelRef, RunSpec
 from core.settings import Settings
-from core.worker.loading import devices_of, quantization_of
+from core.worker.loading import UNPACKED, devices_of, quantization_of
 from core.worker.memory import begin_peaks, model_bytes
 from core.worker.models import Pair
 
@@ -81,10 +81,15 @@ def environment(spec: RunSpec, pair: Pair) -> Environment:
         draft_attention=str(pair.draft.config._attn_implementation),
         target_devices=tuple(map(str, devices_of(pair.target))),
         draft_devices=tuple(map(str, devices_of(pair.draft))),
-        target_quantization=quantization_of(pair.target),
-        draft_quantization=quantization_of(pair.draft),
+        target_quantization=_kept(spec.target, pair.target),
+        draft_quantization=_kept(spec.draft, pair.draft),
         encoder_decoder=pair.feeding.encodes,
     )
+
+
+def _kept(ref: ModelRef, model: PreTrainedModel) -> str:
+    """How the weights are kept; once they are unpacked the library no longer says that they came from a GGUF file."""
+    return quantization_of(model) or (UNPACKED if ref.source == "gguf" else "")
 
 
 def _layers(model: PreTrainedModel) -> int:

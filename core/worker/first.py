@@ -4,7 +4,7 @@ Runs of a group have one target and the same prompts and settings. The target's 
 which they were timed, and what the answers say without a draft (their pieces, prompt lookup) are the same for each of them. The loop around
 the passes is the library's own Python, so that h and e hardly depend on the draft either: taken from the
 first draft in plain steps of then, they put a further one's predictions 4 to 5 % off (median) where its own put them 2 to 3 % off, with two
-drafts of the embedded target; with drafts about as large as their target 7 to 9 %, at worst 14 %. Correcting them by a single real call was
+drafts of the embedded target; with drafts about as large as their target 2 to 3 % (fixed lengths). Correcting them by a single real call was
 tried and made it no better, because one call is as noisy as that (benchmarks/README.md); a confirmation measures. Its passes are
 timed anew, turn by turn beside a step of the target, so that a machine that has become slower since changes no ratio.
 Only undisturbed timings are kept, and only of the group measured last. The same draft again is measured in full.

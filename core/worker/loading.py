@@ -22,6 +22,8 @@ from core.worker.room import out_of_memory
 DTYPES: dict[Dtype, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 LOAD_FAILURES = (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError, SafetensorError)
 UNPACKED = "unpacked from GGUF"
+BLOCK = 64
+"""Weights that share a scale in 4 bits."""
 
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns of its own casts at every layer of every pass
 
@@ -69,6 +71,7 @@ def load_model(ref: ModelRef, key: Key, role: str) -> PreTrainedModel:
         raise ModelError(f"The {role} {ref.name} lacks {len(missing)} of its weights, {missing[0]} first. Download it again.")
     if "device_map" in how:
         _check_on_gpus(ref, model, key)
+        _check_widths(ref, model, key)
         return model.eval()
     return cast("PreTrainedModel", cast("torch.nn.Module", model).to(torch.device(key.device))).eval()
 
@@ -143,10 +146,20 @@ def _check_unquantised(ref: ModelRef, key: Key, role: str) -> None:
 
 
 def _check_on_gpus(ref: ModelRef, model: PreTrainedModel, key: Key) -> None:
-    placed = [str(place) for place in getattr(model, "hf_device_map", {}).values()]
-    elsewhere = sum(place in ("cpu", "disk") for place in placed)
-    if key.spread and elsewhere:
+    outside = [weight.device.type != "cuda" for weight in model.parameters()]
+    if key.spread and any(outside):
         raise ModelError(
-            f"The target {ref.name} does not fit into the GPUs together: {elsewhere} of its {len(placed)} parts would lie outside them and be read "
-            "anew in every step. Keep it in fewer bits, or choose a smaller one."
+            f"The target {ref.name} does not fit into the GPUs together: {sum(outside)} of its {len(outside)} weights would lie outside them and be "
+            "read anew in every step. Keep it in fewer bits, or choose a smaller one."
+        )
+
+
+def _check_widths(ref: ModelRef, model: PreTrainedModel, key: Key) -> None:
+    """On a CPU bitsandbytes 0.50 packs 4 bits anew in the first pass, and fails amid it for a width that its blocks do not divide."""
+    four_bits = [module for module in model.modules() if type(module).__name__ == "Linear4bit"]
+    widths = [width for module in four_bits if (width := cast("torch.nn.Linear", module).in_features) % BLOCK]
+    if key.device == "cpu" and widths:
+        raise ModelError(
+            f"On a CPU bitsandbytes keeps only layers in 4 bits whose width is a multiple of {BLOCK}, and the target {ref.name} has some of "
+            f"{min(widths):,}. Keep it in 8 bits or as stored, or choose a GPU."
         )

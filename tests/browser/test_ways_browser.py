@@ -39,5 +39,6 @@ def test_other_tokens_are_really_run_and_nothing_is_replayed(page: Page, app: st
     expect(page.get_by_role("heading", level=1).filter(has_text=re.compile("Not decided yet|Leave it off"))).to_be_visible(timeout=MEASURED_MS)
     expect(page).to_have_url(re.compile(r"/measure\?.*run="))
     expect(page.locator(".st-key-ways")).to_be_visible()
+    expect(page.get_by_text("Really run, nothing replayed.")).to_be_visible()
     expect(page.get_by_text("Not to be used")).to_have_count(0)
     assert page.evaluate("document.querySelector('[data-testid=\"stMain\"]').scrollWidth") <= 1440
