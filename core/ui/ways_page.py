@@ -101,11 +101,12 @@ def chart(run: Run, usable: list[WayResult], others: list[WayResult]) -> None:
     on_these = all(way.decode.these for way in usable if way.decode)
     rows = [_range(run, way, way.decode, "confirmed", on_these=on_these) for way in _fastest_first(usable) if way.decode]
     rows += [_range(run, way, way.decode, "lossy", on_these=on_these) for way in _fastest_first(others) if way.decode]
-    hollow = "; hollow: not to be used" if others else ""
     bar = "on these prompts" if on_these else "for traffic like these"
-    fig = ranges(look.palette(), "Ways by speedup", f"diamond: really run; bar: 95 % {bar}{hollow}", rows)
+    fig = ranges(look.palette(), "Ways by speedup", f"diamond: really run; bar: 95 % {bar}", rows)
     said = ", ".join(f"{unescape(row.name)} {row.speedup:.2f}x{'' if row.known == 'confirmed' else ' (not to be used)'}" for row in rows)
     look.show(fig, "ways", f"Ways to draft by speedup, break-even at 1x: {said}.")
+    if others:
+        look.note("Hollow: timed, but not to be used; why is said below.")
 
 
 def _fastest_first(found: list[WayResult]) -> list[WayResult]:
@@ -165,21 +166,21 @@ def _not_to_be_used(others: list[WayResult]) -> None:
     if not others:
         return
     st.subheader("Not to be used", anchor=False)
-    why = "These were timed as well, but what they write is not what the target alone would write, or nobody knows whether it is."
-    st.markdown(f":orange-badge[:material/blur_on: lossy or not proven] {why}")
+    meaning = "These were timed as well, but what they write is not what the target alone would write, or nobody knows whether it is."
+    st.markdown(f":orange-badge[:material/blur_on: lossy or not proven] {meaning}")
     rows = [
         {
             "Way": sentence_case(way.name),
             "Draft": way.draft,
-            "Why not": way_words.why_not(way),
             "Timed at, no gain": _value(way.decode),
             "Tokens per round": way.tokens_per_round,
         }
         for way in others
     ]
-    look.table(
-        pd.DataFrame(rows), "Ways that are not to be used, and why", {"Timed at, no gain": "%.2fx", "Tokens per round": "%.2f"}, {"Why not": 620}
-    )
+    look.table(pd.DataFrame(rows), "Ways that are not to be used", {"Timed at, no gain": "%.2fx", "Tokens per round": "%.2f"})
+    for why in dict.fromkeys(map(way_words.why_not, others)):
+        names = ", ".join(sentence_case(way.name) for way in others if way_words.why_not(way) == why)
+        st.markdown(f"**{look.plain(names)}.** {look.plain(why)}")
 
 
 def _notes(run: Run, found: tuple[WayResult, ...]) -> None:
