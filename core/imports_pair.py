@@ -24,7 +24,7 @@ def from_text(text: str) -> Found:
         raise InvalidInput(f"alpha is {alpha:g}; it is a share from 0 to 1.")
     if c is not None and not 0 <= c <= 100:
         raise InvalidInput(f"c is {c:g}; it is the cost of a draft step in target steps, 0 or more, mostly below 1.")
-    if gamma is not None and (gamma != int(gamma) or not 1 <= gamma <= 1000):
+    if gamma is not None and not (1 <= gamma <= 1000 and gamma == int(gamma)):
         raise InvalidInput(f"gamma is {gamma:g}; it is a number of tokens from 1 to 1000.")
     how = " c was not given." if c is None else ""
     definition = (

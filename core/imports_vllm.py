@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from core import translate
 from core.errors import InvalidInput
-from core.imports_counts import EXAMINED, MOST, NUMBER, Counts, Found, bounded_lines, checked, count, counts_of, objects, one_length
+from core.imports_counts import EXAMINED, LONGEST_ROUND, MOST, NUMBER, Counts, Found, bounded_lines, checked, count, counts_of, objects, one_length
 from core.numbers import counted
 from core.record import Imported
 
@@ -22,7 +22,7 @@ LOG = "SpecDecoding metrics"
 _LINE = re.compile(
     rf"^{PREFIX}(drafts|draft_tokens|accepted_tokens|accepted_tokens_per_pos)(?:_total)?(?:\{{(.*)\}})?\s+({NUMBER})(?:\s+[0-9]{{1,20}})?\s*$"
 )
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'\b(\w+)="((?:[^"\\]|\\.)*)"')
 _LOGGED = re.compile(r"SpecDecoding metrics:.*?Accepted: (\d{1,15}) tokens, Drafted: (\d{1,15}) tokens, Per-position acceptance rate: ([\d., ]+)")
 
 
@@ -90,7 +90,7 @@ def _rows(record: Mapping[str, Any], where: str) -> dict[int, list[int]] | None:
     if record.get("per_step_accepted") is None or record.get("per_step_drafted") is None:
         return None
     accepted, drafted = (counts_of(record[name], f"{where}: {name}") for name in ("per_step_accepted", "per_step_drafted"))
-    if len(accepted) != len(drafted) or any(hit > length or length > 100_000 for hit, length in zip(accepted, drafted, strict=True)):
+    if len(accepted) != len(drafted) or any(hit > length or length > LONGEST_ROUND for hit, length in zip(accepted, drafted, strict=True)):
         raise InvalidInput(f"{where}: per_step_accepted does not fit per_step_drafted. Record it again.")
     rows = {length: [0] * (length + 1) for length in set(drafted)}
     for hit, length in zip(accepted, drafted, strict=True):

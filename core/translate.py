@@ -14,9 +14,14 @@ import numpy as np
 
 from core import theory
 from core.errors import InvalidInput
+from core.imports_counts import NUMBER, bounded_lines
 from core.rounds import Floats, Rounds
 
-NUMBER = r"[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?"
+# A person's text is read with these in the web process: no choice of where a run of characters goes, so that none of them is slow.
+_BY_POSITION = re.compile(rf"Per-position acceptance rate:\s*(?:\[\s*)?({NUMBER}(?:\s*,\s*{NUMBER})*)")
+_COUNTER = re.compile(rf"vllm:spec_decode_num_(drafts|accepted_tokens_per_pos)(?:_total)?(?:\{{(.*)\}})?\s+({NUMBER})\s*")
+_POSITION = re.compile(r'position="([0-9]{1,4})"')
+_ACCEPTED = re.compile(r"\(\s*([0-9]{1,15})\s*accepted\s*/\s*([0-9]{1,15})\s*generated\s*\)")
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ def alpha_from_positions(shares: tuple[float, ...], *, gamma: int | None = None)
     Raises InvalidInput for shares outside 0..1 or rising ones, and when there are not gamma of them.
     """
     if not shares or not all(0 <= share <= 1 for share in shares) or any(b > a for a, b in pairwise(shares)):
-        raise InvalidInput(f"The shares {', '.join(map(str, shares))} cannot be acceptance by position: they must fall, from 1 to 0 at most.")
+        raise InvalidInput(f"The shares {', '.join(map(str, shares))[:200]} cannot be acceptance by position: they must fall, from 1 to 0 at most.")
     if gamma is not None and gamma != len(shares):
         raise InvalidInput(f"There are {len(shares)} shares by position for a draft length of {gamma}. Give the length that the tool was set to.")
     alpha = float(theory.alpha_from_counts(sum(shares), 1 - shares[-1]))
@@ -141,7 +146,7 @@ def alpha_from_vllm_log(line: str, *, gamma: int | None = None) -> Reading:
 
     Raises InvalidInput without such a line.
     """
-    found = re.search(rf"Per-position acceptance rate:\s*\[?\s*({NUMBER}(?:\s*,\s*{NUMBER})*)", line)
+    found = _BY_POSITION.search(line)
     if found is None:
         raise InvalidInput(f"There is no per-position acceptance rate in '{line[:80]}'. Paste vLLM's line that begins with 'SpecDecoding metrics'.")
     return alpha_from_positions(tuple(float(value) for value in found[1].split(",")), gamma=gamma)
@@ -152,11 +157,13 @@ def alpha_from_vllm_counters(text: str, *, gamma: int | None = None) -> Reading:
 
     gamma as in `alpha_from_positions`. Raises InvalidInput when one of them is missing or nothing was drafted yet.
     """
-    drafts = sum(float(value) for value in re.findall(rf"^vllm:spec_decode_num_drafts(?:_total)?(?:\{{.*\}})?\s+({NUMBER})\s*$", text, re.MULTILINE))
-    positions: dict[int, float] = {}
-    pattern = rf'^vllm:spec_decode_num_accepted_tokens_per_pos(?:_total)?\{{.*position="(\d+)".*\}}\s+({NUMBER})\s*$'
-    for position, value in re.findall(pattern, text, re.MULTILINE):
-        positions[int(position)] = positions.get(int(position), 0.0) + float(value)
+    drafts, positions = 0.0, dict[int, float]()
+    for name, labels, value in (found.groups() for line in bounded_lines(text) if (found := _COUNTER.fullmatch(line))):
+        place = _POSITION.search(labels or "")
+        if name == "drafts":
+            drafts += float(value)
+        elif place is not None:
+            positions[int(place[1])] = positions.get(int(place[1]), 0.0) + float(value)
     if not drafts or not positions:
         raise InvalidInput(
             "vLLM's counters of drafts and of accepted tokens per position are missing or 0. Paste its /metrics page after some traffic."
@@ -166,7 +173,7 @@ def alpha_from_vllm_counters(text: str, *, gamma: int | None = None) -> Reading:
 
 def alpha_from_llama_cpp(line: str, gamma: int) -> Reading:
     """From llama.cpp's "draft acceptance rate = 0.57576 (  171 accepted /   297 generated)" at its --draft-max. Raises InvalidInput without one."""
-    found = re.search(r"\(\s*(\d+)\s*accepted\s*/\s*(\d+)\s*generated\s*\)", line)
+    found = _ACCEPTED.search(line)
     if found is None or int(found[2]) == 0:
         raise InvalidInput(f"There is no count of accepted and generated drafts in '{line[:80]}'. Paste llama.cpp's 'draft acceptance rate' line.")
     return alpha_from_utilisation(int(found[1]) / int(found[2]), gamma)
