@@ -40,14 +40,19 @@ from tests.browser.server import launch, serve, visit
 from tests.sessions import Session
 
 RUN = "tokens=40&confirm_s=10"
+ROLES: tuple[Role, Role] = ("web", "worker")
 LISTED, WORKERS_CORE = 40, 0
 STEPS = ("start", "pair", "measure", "gamma", "gamma: other cost", "memory_cost", "side_by_side", "runs", "runs: search", "live page")
 
 
+ARRIVING = "while all arrive"
+
+
 @dataclass
 class Seen:
-    """What the sessions saw: seconds of every click by what was clicked; errors; texts of other sessions.
+    """What the sessions saw: seconds of every click by what was clicked, once all had arrived; errors; texts of other sessions.
 
+    busy: cores that server, worker and the sessions themselves took while everybody clicked.
     live: the query of the page of the run that is being measured.
     """
 
@@ -55,7 +60,9 @@ class Seen:
     errors: list[str] = field(default_factory=list[str])
     leaks: list[str] = field(default_factory=list[str])
     browser_s: list[float] = field(default_factory=list[float])
+    busy: dict[str, float] = field(default_factory=dict[str, float])
     live: str = ""
+    arrived: bool = False
 
 
 def main() -> None:
@@ -117,11 +124,21 @@ async def under_clicks(url: str, store: Store, asked: argparse.Namespace, finish
     """The same run while everybody clicks."""
     over = asyncio.Event()
     people = [asyncio.create_task(person(url, number, asked, finished, seen, over)) for number in range(asked.sessions)]
-    await asyncio.sleep(2 * asked.every)  # all have arrived
+    await asyncio.sleep(2 * asked.every)
+    seen.arrived = True
+    began, before = time.monotonic(), used_s()
     run = await measure(url, store, seen, pin=asked.pin)
+    seen.busy = {name: (used - before[name]) / (time.monotonic() - began) for name, used in used_s().items()}
+    seen.arrived = False
     over.set()
     await asyncio.gather(*people)
     return run
+
+
+def used_s() -> dict[str, float]:
+    """Processor seconds so far."""
+    web, worker = (processes.of_role(role, os.getpid()) for role in ROLES)
+    return {"server": processes.cpu_s(web), "worker": processes.cpu_s(worker), "sessions": processes.cpu_s([os.getpid()])}
 
 
 async def person(url: str, number: int, asked: argparse.Namespace, finished: str, seen: Seen, over: asyncio.Event) -> None:
@@ -136,7 +153,8 @@ async def person(url: str, number: int, asked: argparse.Namespace, finished: str
             if over.is_set():
                 break
             try:
-                seen.waits_s[step].append(await take(session, step, finished, seen.live))
+                wait_s = await take(session, step, finished, seen.live)
+                seen.waits_s[step if seen.arrived else ARRIVING].append(wait_s)
             except (AssertionError, TimeoutError) as error:
                 seen.errors.append(f"{step}: {type(error).__name__} {error}"[:300])
             await asyncio.sleep(asked.every * (0.5 + rng.random()))
@@ -208,7 +226,7 @@ def clicking(url: str, finished: str, seen: Seen) -> Iterator[None]:
 
 def report(seen: Seen, alone: list[Run], crowded: list[Run]) -> None:
     """Waits, faults, and the timings with the clicks over those without."""
-    every = [wait for waits in seen.waits_s.values() for wait in waits]
+    every = [wait for step, waits in seen.waits_s.items() if step != ARRIVING for wait in waits]
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end, {time.strftime('%Y-%m-%d %H:%M')}")
     for step, waits in [("all", every), *sorted(seen.waits_s.items())]:
         print(f"{step:20} {len(waits):5} clicks  p50 {1000 * quantile(waits, 0.5):5.0f} ms  p95 {1000 * quantile(waits, 0.95):5.0f} ms  "
@@ -216,6 +234,7 @@ def report(seen: Seen, alone: list[Run], crowded: list[Run]) -> None:
     if seen.browser_s:
         print(f"in a browser, map    {len(seen.browser_s):5} clicks  p50 {1000 * quantile(seen.browser_s, 0.5):5.0f} ms  "
               f"p95 {1000 * quantile(seen.browser_s, 0.95):5.0f} ms  worst {1000 * max(seen.browser_s):5.0f} ms")  # fmt: skip
+    print("cores taken while everybody clicked:", ", ".join(f"{name} {share:.2f}" for name, share in seen.busy.items()))
     print(f"{len(seen.errors)} errors, {len(seen.leaks)} texts of another session", *seen.errors[:5], *seen.leaks[:5], sep="\n  ")
     for name in timings(alone[0]):
         quiet, busy = ([timings(run)[name] for run in runs] for runs in (alone, crowded))

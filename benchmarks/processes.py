@@ -43,6 +43,12 @@ def held(pids: Iterable[int]) -> Held:
     return Held(time.time(), len(alive), pages * os.sysconf("SC_PAGE_SIZE"), handles, threads)
 
 
+def cpu_s(pids: Iterable[int]) -> float:
+    """Processor seconds that processes have used so far."""
+    used = [times for pid in pids if (times := _stat(pid))]
+    return sum(int(times[11]) + int(times[12]) for times in used) / os.sysconf("SC_CLK_TCK")
+
+
 def growth_per_hour(samples: Sequence[Held]) -> float:
     """Slope of the memory over the second half of the time, in bytes per hour; the first half fills caches."""
     late = samples[len(samples) // 2 :]
@@ -82,9 +88,15 @@ def _below(root: int) -> list[int]:
 
 
 def _parent(pid: int) -> int:
+    found = _stat(pid)
+    return int(found[1]) if found else 0
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of proc(5) from the state on; empty where the process has ended."""
     with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-    return 0
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    return []
 
 
 def _of_one(pid: int) -> tuple[int, int, int] | None:

@@ -16,6 +16,7 @@ from core.errors import DraftgaugeError, StoreError
 from core.markdown import plain
 from core.settings import Settings
 from core.ui import door
+from core.ui.heap import set_aside
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGO = Path(__file__).with_name("logo.svg")
@@ -39,6 +40,8 @@ def route() -> None:
         page.run()
     except DraftgaugeError as error:
         _stopped(error)
+    finally:
+        set_aside()
 
 
 def frame() -> None:
