@@ -9,7 +9,8 @@ import contextlib
 import time
 import urllib.request
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -288,6 +289,12 @@ class Session:
     def _get(self, path: str) -> bytes:
         with urllib.request.urlopen(self.url + path, timeout=PATIENCE_S) as answer:
             return bytes(answer.read())
+
+
+def play(scenario: Coroutine[Any, Any, None]) -> None:
+    """Run what several sessions do to its end, in a thread of its own: in the main one a browser test's loop may still be open."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, scenario).result()
 
 
 def new_cookie(url: str) -> str:

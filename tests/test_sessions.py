@@ -12,7 +12,7 @@ from core import database
 from core.settings import Settings
 from core.store import FILE_NAME, open_store
 from tests.browser.server import serve
-from tests.sessions import Session, new_cookie
+from tests.sessions import Session, new_cookie, play
 
 SECRET = "the launch codes of Alice"
 PAGES = ("", "pair", "measure", "gamma", "memory_cost", "side_by_side", "runs")
@@ -61,7 +61,7 @@ def test_people_take_turns_and_each_has_their_own_room(site: tuple[str, Path]) -
         assert "2 of your runs are waiting already" in await ask(url, 403, cookie)
         assert "next in the queue" in await ask(url, 404), "before those of the browser whose run is measured"
 
-    asyncio.run(together())
+    play(together())
     found = persons(folder)
     assert [status for status, _ in found] == ["running", "queued", "queued", "queued"]
     assert len({person for _, person in found[:3]}) == 1
@@ -93,7 +93,7 @@ def test_nothing_that_one_types_or_chooses_is_in_the_others_pages(site: tuple[st
             assert alice.errors == bob.errors == []
             assert not any(SECRET.encode() in message for message in bob.heard)
 
-    asyncio.run(both())
+    play(both())
 
 
 def test_a_browser_that_clears_the_caches_of_all_takes_nothing_from_anybody(site: tuple[str, Path]) -> None:
@@ -108,5 +108,5 @@ def test_a_browser_that_clears_the_caches_of_all_takes_nothing_from_anybody(site
             assert f"{len(before)} runs under way" in session.text()
             assert session.errors == []
 
-    asyncio.run(rude())
+    play(rude())
     assert persons(folder) == before
