@@ -39,8 +39,8 @@ VALUES = {
 class Session:
     """One tab. `errors` collects what must not happen; `heard` every message as bytes, only where `keep` is on."""
 
-    def __init__(self, url: str, socket: ClientConnection, cookie: str, *, keep: bool) -> None:
-        self.url, self.cookie, self.page, self.query = url, cookie, "", ""
+    def __init__(self, url: str, socket: ClientConnection, cookie: str, *, login: str, keep: bool) -> None:
+        self.url, self.cookie, self.login, self.page, self.query = url, cookie, login, "", ""
         self.errors: list[str] = []
         self.heard: list[bytes] = []
         self.pages: dict[str, str] = {}
@@ -56,18 +56,20 @@ class Session:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, url: str, page: str = "", query: str = "", *, cookie: str = "", keep: bool = False) -> AsyncIterator["Session"]:
-        """A tab at an address, once its first page is there. cookie: of a browser that was here before."""
+    async def open(
+        cls, url: str, page: str = "", query: str = "", *, cookie: str = "", login: str = "", keep: bool = False
+    ) -> AsyncIterator["Session"]:
+        """A tab at an address, once its first page is there. cookie: of a browser that was here before. login: its further cookies."""
         cookie = cookie or await asyncio.to_thread(new_cookie, url)
         socket = await connect(
             url.replace("http", "ws", 1) + "/_stcore/stream",
             subprotocols=[Subprotocol("streamlit"), Subprotocol(cookie)],
             origin=Origin(url),
-            additional_headers={"Cookie": f"{COOKIE}={cookie}"},
+            additional_headers={"Cookie": f"{COOKIE}={cookie}; {login}"},
             max_size=None,
             ping_interval=None,
         )
-        session = cls(url, socket, cookie, keep=keep)
+        session = cls(url, socket, cookie, login=login, keep=keep)
         try:
             session.query = query
             await session._run(page_name=page)
@@ -281,13 +283,14 @@ class Session:
         head = f'--{bound}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\nContent-Type: application/json\r\n\r\n'
         request = urllib.request.Request(self.url + path, head.encode() + data + f"\r\n--{bound}--\r\n".encode(), method="PUT")
         request.add_header("Content-Type", f"multipart/form-data; boundary={bound}")
-        request.add_header("Cookie", f"{COOKIE}={self.cookie}")
+        request.add_header("Cookie", f"{COOKIE}={self.cookie}; {self.login}")
         request.add_header("X-Xsrftoken", self.cookie)
         with urllib.request.urlopen(request, timeout=PATIENCE_S):
             pass
 
     def _get(self, path: str) -> bytes:
-        with urllib.request.urlopen(self.url + path, timeout=PATIENCE_S) as answer:
+        request = urllib.request.Request(self.url + path, headers={"Cookie": self.login})
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return bytes(answer.read())
 
 

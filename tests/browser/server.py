@@ -33,12 +33,12 @@ SETTLED = "!document.querySelector('[data-testid=\"stStatusWidget\"]')"
 
 
 @contextmanager
-def serve(folder: Path, script: str = "app.py", **settings: str) -> Iterator[str]:
-    """Run the app over the data folder until the context ends; its address. `settings` are further environment variables.
+def serve(folder: Path, script: str = "app.py", *, port: int = 0, **settings: str) -> Iterator[str]:
+    """Run the app over the data folder until the context ends; its address. port: 0 for any. `settings` are further environment variables.
 
     Whatever the server, its workers and its jobs call on other machines, the Hub aside, is refused, and fails the test at the end.
     """
-    port = free_port()
+    port = port or free_port()
     server = start(folder, port, script, **settings)
     try:
         yield f"http://localhost:{port}"
