@@ -18,6 +18,8 @@ from core.runs import ModelRef
 from core.settings import Settings
 
 LONGEST_CHARACTERS = 400
+LONGEST_NAME_BYTES = 255
+"""Of a file or folder, on every usual file system; longer ones are an error of the system and not a name that is not there."""
 _NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
 _HUB_ID = re.compile(rf"(?:{_NAME}/)?{_NAME}", re.ASCII)
 _REVISION = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./+-]{0,98}[A-Za-z0-9_])?", re.ASCII)
@@ -95,7 +97,7 @@ def _depth(file: Path, root: Path) -> int:
 
 def _check_parts(name: str, most: int) -> None:
     parts = name.split("/")
-    if len(parts) > most or any(part in ("", ".", "..") for part in parts):
+    if len(parts) > most or any(part in ("", ".", "..") or len(part.encode()) > LONGEST_NAME_BYTES for part in parts):
         raise InvalidInput(f"{_shown(name)} is no name below a configured root. Choose a model from the list.")
 
 

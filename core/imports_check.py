@@ -3,13 +3,12 @@
 A run that was measured here satisfies all of them by construction. Times in seconds. Raises InvalidInput naming the place.
 """
 
-from collections.abc import Iterator, Sequence
-from math import isfinite
-from typing import Never, cast
+from collections.abc import Sequence
 
 from core import shapes_ask, ways
 from core.analysis import Analysis, Unfinished, analyse
 from core.errors import InvalidInput
+from core.imports_values import LARGEST, refuse
 from core.measured import AnyPolicy, Difference, Environment, Generation, PassTimes, Sample, WayCall
 from core.notes import MOST_NOTE_CHARACTERS, MOST_TAG_CHARACTERS, MOST_TAGS
 from core.policies import Drafting, EarlyExit, PromptLookup
@@ -19,43 +18,12 @@ from core.run_document import LookupDocument, SampledDocument, TailsDocument, Tr
 from core.runs import Run
 from core.typed import MOST_STOPS
 
-LARGEST = 2**53
 LONGEST_S = 1e7
-LONGEST_TEXT = 10_000_000
-"""Of a prompt or a message, in characters."""
-LONGEST_WORDS = 20_000
-"""Of anything else: a note, an error, a token's text."""
 LONGEST_NAME = 1_000
 MOST_NEW_TOKENS = 100_000
 WIDEST_PASS = 1_000
 LONGEST_ROUND = 1_000
 YEARS = range(2020, 2200)
-
-
-def refuse(where: str, why: str) -> Never:
-    """Raise InvalidInput for something at `where` in the file."""
-    raise InvalidInput(f"This run cannot be imported: {where} {why}. Export it again from where it was measured.")
-
-
-def check_values(value: object, where: str) -> None:
-    """Every number finite and of a size that a measurement can have, every text of a bearable length; JSON values, at any depth."""
-    if isinstance(value, int | float):
-        if abs(value) > LARGEST or not isfinite(value):
-            refuse(where, "is a number that no measurement gives")
-    elif isinstance(value, str):
-        if len(value) > (LONGEST_TEXT if where.endswith((".text", ".content")) else LONGEST_WORDS):
-            refuse(where, f"is a text of {len(value):,} characters")
-    elif isinstance(value, dict | list):
-        for name, part in _parts(cast("dict[str, object] | list[object]", value)):
-            check_values(part, (where + name).removeprefix("."))
-
-
-def _parts(value: dict[str, object] | list[object]) -> Iterator[tuple[str, object]]:
-    """What is in it, each with how its place is written."""
-    if isinstance(value, dict):
-        yield from ((f".{name[:60]}", part) for name, part in value.items())
-    else:
-        yield from ((f"[{number}]", part) for number, part in enumerate(value))
 
 
 def check(run: Run) -> Analysis | Unfinished:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_core import from_json as parse
 
-from core import imports_check, ways
+from core import imports_check, imports_values, ways
 from core.analysis import Analysis, Unfinished, summary
 from core.errors import InvalidInput
 from core.record import Imported, Summary
@@ -70,7 +70,8 @@ def _object(content: bytes, name: str) -> dict[str, Any]:
 
 
 def _document(raw: dict[str, Any], content: bytes, name: str) -> Run:
-    imports_check.check_values(raw, "")
+    imports_values.check_count(raw)
+    imports_values.check_values(raw, "")
     if isinstance(raw.get("run"), dict) and "traces" in raw["run"]:
         raise InvalidInput(f"{name} cannot be imported: run.traces does not belong there; traces stand beside the run.")
     try:

@@ -24,6 +24,8 @@ from core.usable import INDEX
 MOST_ENTRIES = 10_000
 LARGEST_CONFIG_BYTES = 1_000_000
 """Of a config.json; the largest that is known has 120 kB."""
+LARGEST_INDEX_BYTES = 32_000_000
+"""Of an index of shards; the largest that is known has 9 MB (DeepSeek V3)."""
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
 IMPLEMENTATIONS = ("attn_implementation", "experts_implementation")
@@ -69,15 +71,7 @@ def check_harmless(folder: Path) -> None:
 
 def read_config(file: Path) -> dict[str, Any]:
     """The object in a config.json. Raises ModelError where it is missing, too large, damaged, or something else."""
-    try:
-        with file.open("rb") as opened:
-            content = opened.read(LARGEST_CONFIG_BYTES + 1)
-    except FileNotFoundError as error:
-        raise ModelError(f"The model folder {file.parent} has no {file.name}. Download the model again.") from error
-    except OSError as error:
-        raise ModelError(f"{file} cannot be read ({error.strerror}). Download the model again.") from error
-    if len(content) > LARGEST_CONFIG_BYTES:
-        raise ModelError(f"{file} has more than {LARGEST_CONFIG_BYTES / 1e6:.0f} MB, which no config has. Choose another model.")
+    content = _read(file, LARGEST_CONFIG_BYTES, "config")
     try:
         config: Any = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -88,10 +82,11 @@ def read_config(file: Path) -> dict[str, Any]:
 
 
 def shard_names(index: Path) -> list[str]:
-    """The files that an index of sharded weights names, all beside it. Raises ModelError when it is damaged."""
+    """The files that an index of sharded weights names, all beside it. Raises ModelError when it is too large or damaged."""
+    content = _read(index, LARGEST_INDEX_BYTES, "index")
     try:
-        names = sorted({str(name) for name in json.loads(index.read_bytes())["weight_map"].values()})
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        names = sorted({str(name) for name in json.loads(content)["weight_map"].values()})
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"{index} is damaged. Download the model again.") from error
     wrong = [name for name in names if Path(name).name != name or not name.endswith(".safetensors")]
     if wrong or not names:
@@ -113,6 +108,19 @@ def kernel(config: dict[str, Any]) -> str:
         waiting += inner
         waiting += [("", entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else []
     return ""
+
+
+def _read(file: Path, most_bytes: int, kind: str) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(most_bytes + 1)
+    except FileNotFoundError as error:
+        raise ModelError(f"The model folder {file.parent} has no {file.name}. Download the model again.") from error
+    except OSError as error:
+        raise ModelError(f"{file} cannot be read ({error.strerror}). Download the model again.") from error
+    if len(content) > most_bytes:
+        raise ModelError(f"{file} has more than {most_bytes / 1e6:.0f} MB, which no {kind} has. Choose another model.")
+    return content
 
 
 def _entries(folder: Path) -> Iterator[Path]:

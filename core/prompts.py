@@ -17,6 +17,8 @@ from core.runs import Message, Prompt
 
 MOST_PROMPTS = 500
 MOST_BYTES = 1_000_000
+MOST_TURNS = 200
+"""Of one chat: turns without text weigh nothing, and each takes memory."""
 MOST_NAMED = 20
 """Refusals that are kept one by one; the rest is counted."""
 LONGEST_LABEL = 60
@@ -119,6 +121,8 @@ def _flaw(text: str, turns: Sequence[str]) -> str:
     """Why a prompt, or one of its turns, cannot be measured; "" when it can."""
     if not text.strip():
         return "is empty"
+    if len(turns) > MOST_TURNS:
+        return f"is a chat of {len(turns):,} turns, and one may have {MOST_TURNS}"
     for part in (text, *turns):
         if (place := part.find("\0")) >= 0:
             return f"holds a NUL character (character {place + 1:,} of its text)"

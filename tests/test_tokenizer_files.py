@@ -201,7 +201,7 @@ def with_vocab(vocab: Any) -> str:
         ("vocab.json", '{"a": true}', "maps 'a' to True"),
         ("vocab.json", '{"a": "1"}', "maps 'a' to 1"),
         ("vocab.json", '{"a": null}', "maps 'a' to None"),
-        ("vocab.json", '{"\\ud800": 1}', "has a token that is not valid text"),
+        ("vocab.json", '{"\\ud800": 1}', "has a token or other text that is not valid"),
         ("vocab.json", b'{"\xff": 1}', "is not readable as JSON"),
         ("vocab.json", '{"a": ' + "9" * 10_000 + "}", "is not readable as JSON (Exceeds the limit"),
         ("tokenizer.model", "YQ== 0\nYg==\n", "has a line that is not base64 and rank: b'Yg=='"),

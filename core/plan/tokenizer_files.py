@@ -81,8 +81,13 @@ def read_json(file: Path, limit_bytes: int = LARGEST_CONFIG_BYTES) -> dict[str, 
     """The object in a JSON file, {} where there is no such file. Raises ModelError when it is damaged or holds something else."""
     if not file.is_file():
         return {}
+    raw = read_bytes(file, limit_bytes)
     try:
-        content: Any = json.loads(read_bytes(file, limit_bytes))
+        content: Any = json.loads(raw)
+        if b"\\ud" in raw or b"\\uD" in raw:
+            json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:  # half of a surrogate pair, which nothing could keep
+        raise ModelError(f"{file} has a token or other text that is not valid ({_reason(error)}). Download the model again.") from error
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{file} is not readable as JSON ({_reason(error)}). Download the model again.") from error
     if not isinstance(content, dict):
@@ -168,10 +173,6 @@ def checked(file: Path, tokens: Mapping[Any, Any]) -> dict[str, int]:
     for token, id_ in tokens.items():
         if not isinstance(token, str) or not isinstance(id_, int) or isinstance(id_, bool) or not 0 <= id_ < 2**32:
             raise ModelError(f"{file} maps {str(token)[:40]!r} to {str(id_)[:40]}, which is no token and id. Download the model again.")
-    try:
-        "\n".join(tokens).encode()
-    except UnicodeEncodeError as error:
-        raise ModelError(f"{file} has a token that is not valid text ({_reason(error)}). Download the model again.") from error
     return dict(tokens)
 
 

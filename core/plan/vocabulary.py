@@ -44,7 +44,9 @@ def read_gguf_vocabulary(file: Path) -> Vocabulary:
     listed = head.get("tokenizer.ggml.tokens")
     if not isinstance(listed, list) or not all(isinstance(token, str) for token in listed):
         raise ModelError(f"{file} holds no tokenizer. Choose another file.")
-    kinds: list[int] = head.get("tokenizer.ggml.token_type") or [1] * len(listed)
+    kinds: Any = head.get("tokenizer.ggml.token_type", [1] * len(listed))
+    if not isinstance(kinds, list):
+        raise ModelError(f"{file} has types of tokens that are no list. Download it again.")
     if len(kinds) != len(listed):
         raise ModelError(f"{file} lists {len(listed):,} tokens and the types of {len(kinds):,}. Download it again.")
     spelled = [_respelled(token, kind) for token, kind in zip(listed, kinds, strict=True)] if head.get("tokenizer.ggml.model") == "llama" else listed
