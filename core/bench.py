@@ -68,9 +68,9 @@ class Bench:
     def cancel(self, run_id: str) -> None:
         """Cancel a waiting run at once, or a running one as soon as its worker can stop; what it measured is kept."""
         self._may_change()
-        if not self._store.cancel_queued(run_id):
-            for station in tuple(self._stations.values()):
-                station.cancel(run_id)
+        self._store.cancel_queued(run_id)
+        for station in tuple(self._stations.values()):  # a waiting run too may be with a worker already, and that may hang
+            station.cancel(run_id)
 
     def position(self, run_id: str) -> int | None:
         """0 while the run is measured, 1 when it is next on its device, and so on; None when it has ended."""
@@ -91,6 +91,11 @@ class Bench:
         return [*self._store.running(device), *waiting[: waiting.index(run_id) if run_id in waiting else 0]]
 
     def trouble(self) -> str:
+    def spent_s(self, run_id: str) -> float | None:
+        """How long a run has been measured here, by a clock that nobody sets; None where it is not, or not by this server."""
+        found = (station.spent_s(run_id) for station in tuple(self._stations.values()))
+        return next((spent_s for spent_s in found if spent_s is not None), None)
+
         """Why runs cannot go on for now, such as a full disk; "" when they can."""
         return next((station.trouble for station in tuple(self._stations.values()) if station.trouble), "")
 

@@ -20,7 +20,7 @@ def rows(run: Run) -> Rows:
 def _about(run: Run) -> Rows:
     spec = run.spec
     rows = [("Run", run.id), ("Status", run.status), ("Created", numbers.when(run.created))]
-    if run.started and run.finished:
+    if run.started and run.finished and run.finished >= run.started:  # the clock may have been set back, and the server killed
         rows.append(("Took", numbers.duration((run.finished - run.started).total_seconds())))
     rows += [("Target", spec.target.name), ("Draft", spec.draft.name), ("Device", spec.device), ("Number format", spec.dtype)]
     if words(spec.placement):

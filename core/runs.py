@@ -123,7 +123,8 @@ class RunSpec(Record):
 class Progress(Record):
     """Where a run is: `done` of `total` steps of a stage, and how much of the whole is behind it (0..1).
 
-    The steps of a download are bytes; download_s is how long it took, or has taken so far, in seconds.
+    The steps of a download are bytes; download_s is how long it took, or has taken so far, in seconds. At the stage "queued" there is one
+    step, not done, while a worker that has begun the run waits for another program to let go of the device.
     """
 
     stage: Stage = "queued"

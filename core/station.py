@@ -82,14 +82,26 @@ Event = Said | Ended | Look | Cancel | Tick | Close
 class Job:
     """The run that was handed to the worker. `verdict` is how it ended, until the store has taken it.
 
-    lost: why its worker died without saying that it had claimed the run, "" while it lives; only the store knows whether it had.
+    claimed_at_s: when its worker said that it had begun; lost: why it died without saying so, "" while it lives: only the store knows
+    whether it had. took_s: how long it ran, once that is known. Moments by the clock that nobody sets (`time.monotonic`).
     """
 
     run_id: str
-    claimed: bool = False
+    claimed_at_s: float | None = None
     lost: str = ""
     cancelled_at_s: float | None = None
     verdict: tuple[Status, str] | None = None
+    took_s: float | None = None
+
+    @property
+    def claimed(self) -> bool:
+        """Whether its worker has said that it had begun."""
+        return self.claimed_at_s is not None
+
+    @property
+    def spent_s(self) -> float | None:
+        """How long it has been measured; None before it begins."""
+        return None if self.claimed_at_s is None else time.monotonic() - self.claimed_at_s
 
 
 class Station:
@@ -112,8 +124,13 @@ class Station:
         self._events.put(Look())
 
     def cancel(self, run_id: str) -> None:
-        """Stop this run if it is the one being measured."""
+        """Stop this run if it is the one that the worker has, or was given."""
         self._events.put(Cancel(run_id))
+
+    def spent_s(self, run_id: str) -> float | None:
+        """How long this run has been measured here, by a clock that nobody sets; None where it is not."""
+        job = self._job
+        return job.spent_s if job is not None and job.run_id == run_id else None
 
     def close(self) -> None:
         """Stop the worker and wait until it has gone."""
@@ -142,9 +159,9 @@ class Station:
             return RETRY_EVERY_S
         if self._job is None:
             return None
-        if not self._job.claimed:
-            return HEARTBEAT_EVERY_S if self._child is not None and not self._child.ready else None
-        return HEARTBEAT_EVERY_S if self._job.cancelled_at_s is None else REMIND_EVERY_S
+        if self._job.cancelled_at_s is not None:
+            return REMIND_EVERY_S
+        return HEARTBEAT_EVERY_S if self._job.claimed or (self._child is not None and not self._child.ready) else None
 
     def _take(self, event: Event) -> None:
         """Everything that needs no store."""
@@ -166,14 +183,16 @@ class Station:
     def _hear(self, child: Child, message: dict[str, Any]) -> None:
         if "ready" in message:
             child.ready = True
+            if self._job is not None and self._job.cancelled_at_s is not None:
+                self._job.cancelled_at_s = time.monotonic()  # only now it can hear of it
         elif self._job is not None and message.get("claimed") == self._job.run_id:
-            self._job.claimed = True
+            self._job.claimed_at_s = time.monotonic()
         elif self._job is not None and message.get("finished") == self._job.run_id:
             self._job.verdict = message["status"], message["error"]
 
     def _press_cancel(self, job: Job) -> None:
-        """Tell the worker again and again, since an exception can get lost in a callback; in the end kill it."""
-        if job.cancelled_at_s is None or job.verdict is not None or self._child is None:
+        """Tell the worker again and again, since an exception can get lost in a callback; in the end kill it, also where it never took the run."""
+        if job.cancelled_at_s is None or job.verdict is not None or self._child is None or not self._child.ready:
             return
         if time.monotonic() - job.cancelled_at_s > CANCEL_PATIENCE_S:
             self._child.kill()
@@ -219,7 +238,9 @@ class Station:
         if job.lost and job.verdict is None:
             job.verdict = self._after_death(job)
         if job.verdict is not None:
-            self._store.finish(job.run_id, *job.verdict)
+            job.took_s = job.spent_s if job.took_s is None else job.took_s  # kept where the store cannot take it yet
+            self._store.finish(job.run_id, *job.verdict, took_s=job.took_s)
+            log.info("run %s on %s ended: %s", job.run_id, self._device, job.verdict[0])
             del self._deaths[job.run_id]
         elif job.claimed:
             self._store.heartbeat(job.run_id)
@@ -240,6 +261,7 @@ class Station:
         if not waiting:
             return
         self._job = Job(waiting[0])
+        log.info("run %s on %s begins", waiting[0], self._device)
         try:
             child = self._child or self._start_child()
             child.send(run=self._job.run_id)

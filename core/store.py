@@ -59,7 +59,9 @@ class Store(Shelf):
 
     def asked_lately(self, spec: RunSpec, person: str, within_s: float) -> str | None:
         """The waiting or running run of this person that asks for the same and was queued in the last seconds, as by a double click."""
-        lately = (runs.c.person == person) & runs.c.status.in_(notes.ALIVE) & (runs.c.created_s > time.time() - within_s)
+        now_s = time.time()
+        recent = runs.c.created_s.between(now_s - within_s, now_s + within_s)  # a clock that was set back leaves runs from the future
+        lately = (runs.c.person == person) & runs.c.status.in_(notes.ALIVE) & recent
         with self._begin() as connection:
             rows = connection.execute(run_rows.with_spec().where(lately).order_by(runs.c.number)).all()
         return next((row.id for row in rows if drawn_apart(RunSpec.model_validate_json(row.spec)) == drawn_apart(spec)), None)
@@ -215,11 +217,15 @@ class Store(Shelf):
 
     # What the server decides.
 
-    def finish(self, run_id: str, status: Status, error: str = "") -> bool:
-        """End a queued or running run; False when it had ended already. What was measured is kept."""
-        alive = runs.c.status.in_(("queued", "running"))
+    def finish(self, run_id: str, status: Status, error: str = "", took_s: float | None = None) -> bool:
+        """End a queued or running run; False when it had ended already. What was measured is kept.
+
+        took_s: how long it ran by a clock that nobody sets; where that is known, it ended so long after it began, whatever the date is now.
+        """
+        alive, now_s = runs.c.status.in_(("queued", "running")), time.time()
+        finished_s = now_s if took_s is None else func.coalesce(runs.c.started_s + took_s, now_s)
         with self._begin() as connection:
-            ended = update(runs).where(runs.c.id == run_id, alive).values(status=status, error=error, finished_s=time.time(), turn=turns.next_turn())
+            ended = update(runs).where(runs.c.id == run_id, alive).values(status=status, error=error, finished_s=finished_s, turn=turns.next_turn())
             return connection.execute(ended).rowcount == 1
 
     def cancel_queued(self, run_id: str) -> bool:
@@ -229,9 +235,9 @@ class Store(Shelf):
             return connection.execute(ended).rowcount == 1
 
     def interrupt_running(self) -> int:
-        """End every running run as interrupted, and return their number; for a server that starts."""
-        values: dict[str, Any] = {"status": "interrupted", "error": "The app was stopped while this run was measured.", "finished_s": time.time()}
-        values["turn"] = turns.next_turn()
+        """End every running run as interrupted, and return their number; for a server that starts. They ended with their last sign of life."""
+        values: dict[str, Any] = {"status": "interrupted", "error": "The app was stopped while this run was measured."}
+        values |= {"finished_s": func.coalesce(runs.c.heartbeat_s, time.time()), "turn": turns.next_turn()}
         with self._begin() as connection:
             return connection.execute(update(runs).where(runs.c.status == "running").values(**values)).rowcount
 

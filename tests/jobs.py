@@ -157,5 +157,13 @@ def many(spec: RunSpec, sink: Sink, settings: Settings) -> None:
         time.sleep(0.1)
 
 
-JOBS = [quick, sleep, forward, hang, stubborn, broken, refused, die, flood, shout, stuck, frozen, bus, crash, unspeakable, many]
-QUICK, SLEEP, FORWARD, HANG, STUBBORN, BROKEN, REFUSED, DIE, FLOOD, SHOUT, STUCK, FROZEN, BUS, CRASH, UNSPEAKABLE, MANY = range(len(JOBS))
+def jump(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """The clock of the worker is set by a day amid the run, on for 2 new tokens and else back, and stays so."""
+    real, by_s = time.time, 86_400 if spec.max_new_tokens == 2 else -86_400
+    time.time = lambda: real() + by_s
+    sink.trace(0, random_trace(0))
+    sink.stage("draft", 1, 1)
+
+
+JOBS = [quick, sleep, forward, hang, stubborn, broken, refused, die, flood, shout, stuck, frozen, bus, crash, unspeakable, many, jump]
+QUICK, SLEEP, FORWARD, HANG, STUBBORN, BROKEN, REFUSED, DIE, FLOOD, SHOUT, STUCK, FROZEN, BUS, CRASH, UNSPEAKABLE, MANY, JUMP = range(len(JOBS))

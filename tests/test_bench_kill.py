@@ -18,6 +18,7 @@ from core.child import Child, Entry, log_file
 from core.runs import RunSpec
 from core.settings import Settings
 from core.store import Store, open_store
+from core.ui import live
 from tests import jobs
 from tests.benches import ENTRY, FINAL, ROOT, alive, ended, job, partial, under_way, until, worker_pid
 
@@ -154,6 +155,23 @@ def test_a_hang_in_native_code_is_ended_by_force(
     assert ended(store, next_id).status == "done"
 
 
+def test_a_worker_that_hangs_while_it_is_idle_is_ended_when_the_run_it_was_given_is_cancelled(
+    bench: Bench, store: Store, settings: Settings, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It never takes the run, which so still waits; the runs behind it must not wait for ever."""
+    monkeypatch.setattr(station, "CANCEL_PATIENCE_S", 0.5)
+    first = bench.submit(job(spec, jobs.QUICK))
+    ended(store, first)
+    os.kill(worker_pid(settings, first), signal.SIGSTOP)
+    run_id, next_id = bench.submit(job(spec, jobs.QUICK)), bench.submit(job(spec, jobs.QUICK))
+    time.sleep(0.3)
+    assert (store.status(run_id), bench.position(run_id)) == ("queued", 1)
+    bench.cancel(run_id)
+    assert store.status(run_id) == "cancelled"
+    assert ended(store, next_id).status == "done"
+    assert not alive(worker_pid(settings, first))
+
+
 def test_a_waiting_run_is_cancelled_at_once(bench: Bench, store: Store, spec: RunSpec) -> None:
     first, second, third = (bench.submit(job(spec, number)) for number in (jobs.SLEEP, jobs.SLEEP, jobs.QUICK))
     under_way(store, first)
@@ -183,7 +201,10 @@ def test_two_servers_of_one_machine_take_turns_on_a_device(bench: Bench, store: 
         waits, after = other.submit(job(spec, jobs.QUICK)), other.submit(job(spec, jobs.QUICK))
         until(lambda: other_store.status(waits) == "running")
         time.sleep(0.3)
-        assert other_store.get(waits).progress.stage == "queued"
+        progress = other_store.get(waits).progress
+        assert progress.stage == "queued"
+        assert live.is_held(progress)
+        assert "another Draftgauge on this machine measures on it" in live.count(progress)
         other.cancel(waits)
         assert ended(other_store, waits, within_s=2).status == "cancelled"
         bench.cancel(first)

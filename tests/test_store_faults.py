@@ -268,7 +268,7 @@ def test_a_clock_that_is_set_back_does_not_make_the_newest_upload_the_oldest(set
 
 @pytest.mark.parametrize("by_s", [-86_400.0, 86_400.0])
 def test_a_run_goes_on_while_the_clock_is_set(bench: Bench, store: Store, spec: RunSpec, by_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server's clock jumps, the worker's does not: neither is asked how long something took, or who comes next."""
+    """The server's clock jumps, the worker's does not: neither is asked how long something took, or who comes next (`tests.test_clock`)."""
     first, second = (bench.submit(job(spec, number)) for number in (jobs.MANY, jobs.QUICK))
     until(lambda: store.get(first).progress.done > 1)
     set_clock(monkeypatch, by_s)
@@ -278,4 +278,4 @@ def test_a_run_goes_on_while_the_clock_is_set(bench: Bench, store: Store, spec: 
     run = store.get(first)
     assert run.started is not None
     assert run.finished is not None
-    assert abs((run.finished - run.started).total_seconds() - by_s) < 60
+    assert 0 < (run.finished - run.started).total_seconds() < 60

@@ -1,7 +1,5 @@
 """A run that waits or runs: stage, count, time, queue position, cancel. Polls once per second, and only then."""
 
-from datetime import UTC, datetime
-
 import streamlit as st
 
 from core.runs import TIMED, Extent, Progress, Run, RunSpec, Stage
@@ -24,6 +22,7 @@ WORDS: dict[Stage, str] = {
     "shapes": "Timing single passes, batch by batch and length by length",
     "done": "Done",
 }
+HELD = ": another Draftgauge on this machine measures on it, and this run begins when that has ended"
 COUNTED: dict[Stage, str] = {
     "plain": "prompt",
     "draft": "prompt",
@@ -65,9 +64,9 @@ def watch(run_id: str) -> None:
 
 
 def _title(run: Run) -> str:
-    waiting, doing = TITLES.get(run.spec.extent, TITLES["full"])
-    if run.status != "running":
-        return waiting
+    waits, doing = TITLES.get(run.spec.extent, TITLES["full"])
+    if run.status != "running" or is_held(run.progress):
+        return waits
     return "Downloading" if run.progress.stage == "download" else doing
 
 
@@ -77,8 +76,11 @@ def _waiting(place: str) -> None:
 
 def _running(run: Run) -> None:
     progress = run.progress
+    if is_held(progress):
+        _waiting(HELD.removeprefix(": "))
+        return
     behind = _downloaded(progress) if progress.stage == "download" else so_far(run)
-    elapsed_s = max(0.0, (datetime.now(UTC) - run.started).total_seconds()) if run.started else 0.0  # the clock may have been set back
+    elapsed_s = waiting.elapsed_s(run)
     spent_s = elapsed_s if progress.stage == "download" else max(0.0, elapsed_s - progress.download_s)
     quiet = " Please keep the machine quiet: it is being timed." if progress.stage in TIMED else ""
     st.progress(behind, f"**{WORDS[progress.stage]}**{count(progress)}")
@@ -87,8 +89,15 @@ def _running(run: Run) -> None:
     st.markdown(_stages(progress.stage, run.spec))
 
 
+def is_held(progress: Progress) -> bool:
+    """Whether a run that its worker has begun waits for another program to let go of the device."""
+    return progress.stage == "queued" and progress.total > 0
+
+
 def count(progress: Progress) -> str:
     """How far a stage is, in its own words: ", prompt 3 of 12"; empty where there is nothing to count."""
+    if is_held(progress):
+        return HELD
     if progress.stage == "download" and progress.total:
         return f", {progress.done / 1e9:,.2f} of {progress.total / 1e9:,.2f} GB"
     word = COUNTED.get(progress.stage)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core import wait
 from core.history import Entry
 from core.runs import TIMED, Extent
 from core.ui import live, look, numbers
@@ -15,6 +14,7 @@ from core.ui.desk import desk, read_only
 from core.ui.frame import page_path
 from core.ui.polling import polled
 from core.ui.runs_actions import page_of
+from core.ui.waiting import places
 
 ALSO: dict[Extent, str] = {"smoke": ", eight tokens", "side_by_side": ", side by side", "ways": ", several ways", "shapes": ", passes timed"}
 """What a run is when it is no measurement."""
@@ -35,13 +35,12 @@ def _watch(ids: Sequence[str]) -> None:
     waiting = store.alive()
     if [entry.id for entry in waiting] != list(ids):
         st.rerun()
-    places: dict[str, int] = {}
+    found = {device: places(device) for device in {entry.device for entry in waiting}}
     for entry in waiting:
-        places[entry.device] = places.get(entry.device, 0) + (entry.status == "queued")
-        _line(entry, places[entry.device])
+        _line(entry, found[entry.device].get(entry.id, ""))
 
 
-def _line(entry: Entry, place: int) -> None:
+def _line(entry: Entry, place: str) -> None:
     names, doing, button = st.columns([3, 6, 1], vertical_alignment="center", gap="small")
     with names:
         label = f"**{look.plain(entry.target)}** with **{look.plain(entry.draft)}**{ALSO.get(entry.extent, '')}"
@@ -54,8 +53,8 @@ def _line(entry: Entry, place: int) -> None:
             st.rerun()
 
 
-def _doing(entry: Entry, place: int) -> str:
+def _doing(entry: Entry, place: str) -> str:
     if entry.status == "queued":
-        return f"{live.WORDS['queued']} {look.plain(entry.device)}: {wait.words(place, ())}"
+        return f"{live.WORDS['queued']} {look.plain(entry.device)}{f': {place}' if place else ''}"
     quiet = " Please keep the machine quiet." if entry.progress.stage in TIMED else ""
     return f"{live.WORDS[entry.progress.stage]}{live.count(entry.progress)}.{quiet}"

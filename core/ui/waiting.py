@@ -1,6 +1,6 @@
 """Where a waiting run stands, and about how long it will wait; asked for once per second while somebody looks."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
@@ -22,9 +22,24 @@ def place(run_id: str) -> str:
     return wait.words(position, [_left(store.get(other, results=False)) for other in bench.before(run_id)])
 
 
+def places(device: str) -> dict[str, str]:
+    """The places alone of all runs that wait for a device, by id: "next in the queue"."""
+    return {run_id: wait.words(number, ()) for number, run_id in enumerate(everybodys().queued(device), 1)}
+
+
+def elapsed_s(run: Run) -> float:
+    """How long a run has been measured, whatever somebody sets the clock to; by the dates alone where another server measures it."""
+    spent_s = desk()[1].spent_s(run.id)
+    if spent_s is not None:
+        return spent_s
+    return max(0.0, (datetime.now(UTC) - run.started).total_seconds()) if run.started else 0.0
+
+
 def _left(run: Run) -> float | None:
     whole_s = _whole_s(run.id)
-    return wait.remaining_seconds(run, whole_s, datetime.now(UTC)) if run.status == "running" else whole_s
+    if run.status != "running" or run.started is None:
+        return whole_s
+    return wait.remaining_seconds(run, whole_s, run.started + timedelta(seconds=elapsed_s(run)))
 
 
 @st.cache_data(ttl=KNOWN_FOR_S, max_entries=100, show_spinner=False)

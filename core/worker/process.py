@@ -15,10 +15,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from platformdirs import user_runtime_path
 
 from core import pair
@@ -30,7 +31,7 @@ from core.placement import devices_of
 from core.redact import redacted
 from core.runs import RunSpec, Status
 from core.settings import Settings
-from core.sink import StoreSink
+from core.sink import Sink, StoreSink
 from core.store import Store, open_store
 from core.worker.cancellation import Cancellation, Cancelled
 
@@ -105,7 +106,7 @@ class Process:
         spec = store.get(run_id).spec
         with private(prompt.text for prompt in spec.prompts):
             try:
-                with self._cancellation.during(run_id), _to_itself(devices_of(spec, store.devices())):
+                with self._cancellation.during(run_id), _to_itself(devices_of(spec, store.devices()), sink):
                     _check_models(spec, self._settings)
                     measure(spec, sink, self._settings)
             except Cancelled:
@@ -132,16 +133,25 @@ class Process:
 
 
 @contextlib.contextmanager
-def _to_itself(devices: Sequence[str]) -> Generator[None]:
+def _to_itself(devices: Sequence[str], sink: Sink) -> Generator[None]:
     """Wait until no other Draftgauge of this user measures on any of these devices, in their order: both would time each other."""
     with contextlib.ExitStack() as held:
         for device in devices:
             try:
                 folder = user_runtime_path("draftgauge", appauthor=False, ensure_exists=True)
-                held.enter_context(FileLock(Path(folder) / f"{device.replace(':', '-')}.lock"))
+                held.enter_context(_taken(FileLock(Path(folder) / f"{device.replace(':', '-')}.lock"), sink))
             except OSError as error:
                 raise DeviceError(f"The lock of device {device} cannot be taken ({error}). Set XDG_RUNTIME_DIR to a folder of yours.") from error
         yield
+
+
+def _taken(lock: FileLock, sink: Sink) -> AbstractContextManager[Any]:
+    """The lock, taken; whoever watches is told where that takes a while (`core.runs.Progress`)."""
+    try:
+        return lock.acquire(timeout=0)
+    except Timeout:
+        sink.stage("queued", 0, 1)
+        return lock.acquire()
 
 
 def _check_models(spec: RunSpec, settings: Settings) -> None:
