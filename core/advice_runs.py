@@ -5,10 +5,10 @@ that mixes them with attention runs, but nothing takes rejected tokens out of it
 dynamic cache, and refused in a static one. Units: tokens.
 """
 
-from core.advice import Advice, Pair, Side
+from core.advice import Advice, Pair, Side, Traffic
 from core.estimate import ALPHA_MIDDLE
 from core.memory import LayerKind
-from core.usable import ENCODER_DECODERS
+from core.usable import ENCODER_DECODERS, encodes
 from core.vocab import FEW_IDS
 
 GENERATE = "transformers 5.24, generation/utils.py"
@@ -30,7 +30,12 @@ CONVOLUTIONS = frozenset(
     {"inkling2", "inkling2_loop", "inkling2_loop_text", "inkling2_text", "inkling_mm_model", "inkling_text", "lfm2", "lfm2_moe", "lfm3"}
 )
 """Model types whose running states are those of short convolutions alone, which the library does roll back."""
-LEARNED_POSITIONS = frozenset({"biogpt", "codegen", "ctrl", "gpt2", "gpt_bigcode", "gpt_neo", "openai-gpt", "opt", "xglm"})
+LEARNED_POSITIONS = frozenset(
+    {
+        "bart", "biogpt", "blenderbot", "blenderbot-small", "codegen", "ctrl", "gpt2", "gpt_bigcode", "gpt_neo", "led", "marian", "mbart", "mvp",
+        "openai-gpt", "opt", "pegasus", "plbart", "xglm",
+    }
+)  # fmt: skip
 """Model types with a table of positions: beyond its end there is nothing to look up."""
 STATES: frozenset[LayerKind] = frozenset({"linear", "recurrent"})
 TUNED = ("instruct", "-it", "-chat", "-sft", "-dpo", "assistant", "zephyr")
@@ -88,7 +93,7 @@ def beyond_the_embedding(pair: Pair) -> Advice | None:
 
 def encoder_decoder(pair: Pair) -> Advice | None:
     """An encoder on either side: two of a kind that is known run, one alone does not."""
-    encoders = [side for side in (pair.target, pair.draft) if side.info.config.get("is_encoder_decoder")]
+    encoders = [side for side in (pair.target, pair.draft) if encodes(side.info.config)]
     if not encoders:
         return None
     source = f"{CANDIDATES}, AssistedCandidateGenerator"
@@ -100,6 +105,10 @@ def encoder_decoder(pair: Pair) -> Advice | None:
         if not side.model_types & ENCODER_DECODERS:
             sentence = f"{side.name} is an encoder-decoder of a type that is not measured here."
             return Advice("refusal", sentence, f"Those that were tried: {', '.join(sorted(ENCODER_DECODERS))}.", source)
+    if pair.verdict is not None and not pair.verdict.native:
+        sentence = f"The encoder-decoders {pair.target.name} and {pair.draft.name} have different tokens, which nothing translates for encoders."
+        why = "Transformers 5.24 would give the target's token ids to the draft's encoder."
+        return Advice("refusal", sentence, why, source)
     sentence = "Both are encoder-decoders. Each reads the prompt with its own encoder, once per call; the decoders draft and check."
     why = (
         "So the encoders may differ in every size, and the draft's comes on top of each call's start. The call must give a decoder_attention_mask: "
@@ -160,11 +169,9 @@ def length(pair: Pair) -> Advice | None:
     """Texts longer than a model was made for."""
     if pair.traffic is None:
         return None
-    need = pair.traffic.tokens
     for side, role in ((pair.target, "target"), (pair.draft, "draft")):
-        limit = side.profile.context if side.profile else None
-        if limit is not None and limit < need:
-            sentence = f"The {role} was made for {limit:,} tokens; your longest prompt and answer take {need:,}."
+        sentence = _too_long(side, role, pair.traffic)
+        if sentence:
             if side.model_types & LEARNED_POSITIONS:
                 return Advice(
                     "refusal", sentence, "It looks positions up in a table that ends there: generation fails.", f"{side.name}'s config.json"
@@ -246,6 +253,21 @@ def _keeps_states(side: Side) -> bool:
         return True
     held = side.profile is not None and any(layer.kind in STATES for layer in side.profile.per_layer)
     return held and not side.model_types & CONVOLUTIONS
+
+
+def _too_long(side: Side, role: str, traffic: Traffic) -> str:
+    """That the longest text does not fit, a sentence; behind an encoder prompt and answer are texts of their own. "" where all fits."""
+    sizes = side.profile
+    if sizes is None:
+        return ""
+    texts = [(f"The {role}", sizes.context, traffic.tokens, "prompt and answer take")]
+    if sizes.cross_bytes_per_source_token:
+        reads = (f"The {role}'s encoder", sizes.source_context, traffic.prompt_tokens, "prompt takes")
+        texts = [reads, (f"The {role}'s decoder", sizes.context, traffic.output_tokens, "answer takes")]
+    for whose, limit, need, what in texts:
+        if limit is not None and limit < need:
+            return f"{whose} was made for {limit:,} tokens; your longest {what} {need:,}."
+    return ""
 
 
 def _window(side: Side) -> int | None:

@@ -10,9 +10,10 @@ import threading
 
 from filelock import FileLock, Timeout
 
-from core import lanes, pair, prompts, shapes_ask
+from core import encoders, lanes, pair, prompts, shapes_ask
 from core.child import Entry
 from core.errors import InvalidInput, QueueFull, StoreError
+from core.placement import Asked, problems
 from core.runs import RunSpec
 from core.settings import Settings
 from core.station import Station
@@ -90,12 +91,12 @@ class Bench:
         waiting = self._store.queued(device)
         return [*self._store.running(device), *waiting[: waiting.index(run_id) if run_id in waiting else 0]]
 
-    def trouble(self) -> str:
     def spent_s(self, run_id: str) -> float | None:
         """How long a run has been measured here, by a clock that nobody sets; None where it is not, or not by this server."""
         found = (station.spent_s(run_id) for station in tuple(self._stations.values()))
         return next((spent_s for spent_s in found if spent_s is not None), None)
 
+    def trouble(self) -> str:
         """Why runs cannot go on for now, such as a full disk; "" when they can."""
         return next((station.trouble for station in tuple(self._stations.values()) if station.trouble), "")
 
@@ -141,12 +142,15 @@ class Bench:
         known = ["cpu", *(device.id for device in self._store.devices() if device.id != "cpu")]
         if spec.device not in known:
             raise InvalidInput(f'There is no device "{spec.device}" here. Choose one of: {", ".join(known)}.')
+        for sentence in problems(spec.placement, Asked.of(spec, self._store.devices())):
+            raise InvalidInput(sentence)
         if spec.extent == "side_by_side":
             lanes.check(spec)
         if spec.extent == "ways":
             lanes.check_ways(spec)
         for ref in (spec.target, spec.draft, *(lane.draft for lane in spec.lanes if lane.draft is not None)):
             pair.check(ref, self._settings, weights=not spec.random_weights)
+        encoders.check(spec)
 
 
 def _take(lock: FileLock, settings: Settings) -> None:

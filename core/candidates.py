@@ -103,6 +103,11 @@ class Model:
         """Why it cannot be read or used at all, a sentence; "" when it can, or when that is not known yet."""
         if isinstance(self.info, Failed):
             return self.info.sentence
+        return self.refusal
+
+    @property
+    def refusal(self) -> str:
+        """Why its own files say that it cannot be used; "" where they do not, or could not be read."""
         return self.info.value.refusal if isinstance(self.info, Known) else ""
 
     @property

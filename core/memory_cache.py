@@ -68,6 +68,7 @@ class LayerCache:
 class CacheProfile:
     """Sizes of one architecture. `parameters` counts tied weights once; `active_parameters` are those that one token passes
     through (fewer in a mixture of experts); `embedding_parameters` are looked up, not multiplied, unless tied to the head.
+    context: the longest text of the decoder; source_context: the longest input of an encoder before it; both None where nobody says.
     `notes`: sentences for the reader, where engines or library versions differ.
     """
 
@@ -81,6 +82,7 @@ class CacheProfile:
     context: int | None
     per_layer: tuple[LayerCache, ...]
     notes: tuple[str, ...] = ()
+    source_context: int | None = None
 
     @property
     def layers(self) -> int:

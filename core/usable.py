@@ -79,7 +79,7 @@ def judge_config(name: str, config: Mapping[str, Any], files: Collection[str] = 
         return Judgement(f"{name} turns speech into text. Choose a text generation model.")
     if _is_mlx(config):
         return Judgement(f"{name} is packed for MLX, which Transformers cannot read. Choose the original model or another quantisation.")
-    if config.get("is_encoder_decoder"):
+    if encodes(config):
         return Judgement() if kind in ENCODER_DECODERS else Judgement(warnings=(_unknown_encoder(name, shown),))
     sense = next((what for key, what in _SENSES.items() if config.get(key)), "")
     if kind in causal_types():
@@ -89,6 +89,11 @@ def judge_config(name: str, config: Mapping[str, Any], files: Collection[str] = 
     if config.get("auto_map"):
         return Judgement(f"{name} needs Python code from its own repository ({shown}), which is not run here, because it could do anything.")
     return Judgement(f"Transformers 5.24 knows no language model of the type {shown}, so {name} cannot be loaded. Choose another model.")
+
+
+def encodes(config: Mapping[str, Any]) -> bool:
+    """Whether an encoder reads the prompts, by a raw config; one that does not say is what its class is unless told otherwise."""
+    return bool(config.get("is_encoder_decoder", config.get("model_type") in ENCODER_DECODERS))
 
 
 def _unknown_encoder(name: str, shown: str) -> str:

@@ -1,12 +1,13 @@
-"""How long a run that waits will have to: what is left of the run before it, and about as long as each other one takes.
+"""How long runs take and wait: about as long as each kind takes by itself, and what is left of those before it.
 
-Estimates, from `core.estimate_time`; runs of which nothing is known make the sum a least one. Times in seconds.
+Estimates (`core.estimate_time`, `core.ways_ask`, `core.shapes_ask`), the same beside the button that begins a run and while it waits; runs of
+which nothing is known make the sum a least one. Times in seconds.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from core import shapes_ask
+from core import shapes_ask, ways_ask
 from core.estimate_time import Speed, estimate_time
 from core.runs import Run, RunSpec
 from core.smoke import TOKENS
@@ -15,8 +16,8 @@ EARLY = 0.1
 """Before this share of a run its own pace says little."""
 
 
-def run_seconds(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed) -> float | None:
-    """About how long a run takes by itself; None for kinds of runs that are not estimated. prompt_tokens: of each prompt."""
+def run_seconds(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed) -> float:
+    """About how long a run takes by itself. prompt_tokens: of each prompt."""
     load_s = estimate_time(spec, prompt_tokens, speed).stages["load"]
     match spec.extent:
         case "full":
@@ -26,7 +27,7 @@ def run_seconds(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed) -> fl
         case "side_by_side":
             return load_s + len(spec.lanes) * spec.max_new_tokens * speed.target_s
         case "ways":
-            return load_s + len(spec.lanes) * len(spec.prompts) * spec.max_new_tokens * speed.target_s
+            return ways_ask.seconds(spec, prompt_tokens, speed)
         case "shapes":
             return shapes_ask.seconds(spec, speed)
 

@@ -90,7 +90,12 @@ def early_exit(layers: int) -> EarlyExit:
 
 def mtp_refused(heads: Heads) -> str:
     """Why the target cannot draft with heads of its own; "" when it can."""
-    return heads.problem if heads.mtp_layers else NO_MTP
+    return heads.refusal or (heads.problem if heads.mtp_layers else NO_MTP)
+
+
+def exit_refused(heads: Heads) -> str:
+    """Why the target cannot draft with its first layers; "" when it can."""
+    return heads.refusal or ("" if exits(heads.layers) else "The target has one layer only, so it cannot leave earlier.")
 
 
 def seconds(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed) -> float:

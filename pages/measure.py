@@ -49,7 +49,7 @@ with right:
     found = prompt_source.prompt_source(target or "", drafts, how.typed.max_new_tokens, chat_template=how.chat_template)
     found = prompt_source.first_of(found)
     st.subheader("Ways to draft", anchor=False)
-    asked = ways_form.form(refs[0], refs[1:], how) if target and drafts and len(refs) == 1 + len(drafts) else ways_form.NOTHING
+    asked = ways_form.form(refs[0], refs[1:], how, found) if target and drafts and len(refs) == 1 + len(drafts) else ways_form.NOTHING
 
 specs: list[RunSpec] = []
 if found and asked.ready and how.ready:

@@ -3,6 +3,7 @@
 import csv
 import inspect
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +261,16 @@ def test_running_states():
     assert only is not None
     assert (mixed.level, only.level) == ("warning", "refusal")
     assert runs.stateful_draft(pair()) is None
+
+
+def test_behind_an_encoder_prompt_and_answer_are_judged_apart():
+    crossed = (replace(FULL, cross_bytes_per_source_token=8),)
+    bart = side("bart", replace(profile(crossed, context=64, model_type="bart"), source_context=128))
+    assert runs.length(pair(bart, bart, traffic=Traffic(128, 64))) is None
+    prompt, answer = (runs.length(pair(bart, bart, traffic=Traffic(*tokens))) for tokens in ((129, 8), (8, 65)))
+    assert _sentence(prompt) == "The target's encoder was made for 128 tokens; your longest prompt takes 129."
+    assert _sentence(answer) == "The target's decoder was made for 64 tokens; your longest answer takes 65."
+    assert [found.level for found in (prompt, answer) if found] == ["refusal", "refusal"]
 
 
 def test_devices_batch_encoder_refused():

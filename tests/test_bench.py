@@ -1,6 +1,7 @@
 """The bench with real worker processes: the queue, how runs end, and what a person reads then."""
 
 import contextlib
+import json
 import os
 import signal
 import time
@@ -14,7 +15,8 @@ from core import database
 from core.bench import Bench
 from core.child import Entry, log_file
 from core.errors import InvalidInput, ModelError, QueueFull, StoreError
-from core.runs import ModelRef, Prompt, RunSpec
+from core.policies import EarlyExit, OwnHeads, Plain
+from core.runs import Lane, ModelRef, Placement, Prompt, RunSpec
 from core.settings import Settings
 from core.store import FILE_NAME, Store, open_store
 from tests import jobs
@@ -182,6 +184,39 @@ def test_a_full_disk_fails_the_run_with_a_sentence_and_the_bench_goes_on(setting
 def test_bad_input_is_refused_before_it_is_queued(bench: Bench, store: Store, spec: RunSpec, change, error, words) -> None:
     with pytest.raises(error, match=words):
         bench.submit(spec.model_copy(update=change))
+    assert store.recent(1) == []
+
+
+def as_t5(spec: RunSpec) -> RunSpec:
+    """The same models with an encoder, by their config.json."""
+    for ref in (spec.target, spec.draft):
+        file = Path(ref.path) / "config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"model_type": "t5", "is_encoder_decoder": True}))
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"extent": "ways", "lanes": (Lane(policy=Plain()), Lane(policy=EarlyExit(1)))},
+            r"target is an encoder-decoder \(t5\), .* lets decoders",
+        ),
+        ({"extent": "ways", "lanes": (Lane(policy=Plain()), Lane(policy=OwnHeads("mtp")))}, "lets decoders alone draft for themselves"),
+        ({"extent": "shapes", "batches": (1,), "cache_lengths": (64,)}, "passes behind encoded prompts are not timed here"),
+    ],
+)
+def test_what_an_encoder_decoder_cannot_do_is_refused_before_it_is_queued(bench: Bench, store: Store, spec: RunSpec, change, words) -> None:
+    asked = as_t5(spec).model_copy(update=change)
+    alone = asked.model_copy(update={"draft": asked.target}) if asked.extent == "ways" else asked
+    with pytest.raises(ModelError, match=words):
+        bench.submit(alone)
+    assert store.recent(1) == []
+
+
+def test_a_placement_that_this_server_lacks_is_refused_before_it_is_queued(bench: Bench, store: Store, spec: RunSpec) -> None:
+    with pytest.raises(InvalidInput, match="FlashAttention 2 runs on CUDA GPUs only"):
+        bench.submit(spec.model_copy(update={"placement": Placement(attention="flash_attention_2")}))
     assert store.recent(1) == []
 
 

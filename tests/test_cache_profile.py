@@ -75,6 +75,14 @@ def test_flan_t5_names_both_counts():
     assert flan.per_layer[0].cross_bytes_per_source_token == 4096
 
 
+def test_an_encoder_has_a_limit_of_its_own():
+    bart = cache_profile(public.BART_LARGE)
+    assert (bart.context, bart.source_context) == (1024, 1024)
+    assert cache_profile(LLAMA).source_context is None
+    flan = builtin.find("google/flan-t5-large").profile
+    assert (flan.context, flan.source_context) == (None, None)
+
+
 def test_memory_table():
     addresses = {"Llama 3.1 8B": "meta-llama/Llama-3.1-8B", "Llama 3.2 1B": "meta-llama/Llama-3.2-1B"}
     addresses |= {"SmolLM-1.7B": "HuggingFaceTB/SmolLM-1.7B", "SmolLM-135M": "HuggingFaceTB/SmolLM-135M"}

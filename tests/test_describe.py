@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 import transformers
+from transformers import T5Config
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from core import demo, usable
+from core import demo, encoders, usable
 from core.errors import InvalidInput, ModelError
 from core.model_info import ModelInfo
 from core.plan import describe_gguf
@@ -20,6 +21,7 @@ from core.plan.describe import describe
 from core.plan.vocabulary import stored
 from core.runs import ModelRef
 from core.settings import Settings
+from core.worker.kinds import check_kinds
 
 ROOT = Path(__file__).parents[1]
 
@@ -241,6 +243,18 @@ def test_a_gguf_architecture_that_transformers_cannot_map_is_refused(settings: S
     settings.model_roots[0].mkdir()
     gguf_file(settings.model_roots[0] / "odd.gguf", "plamo")
     assert "Transformers 5.24 cannot read the architecture of odd.gguf" in info("gguf:odd.gguf", settings).refusal
+
+
+def test_a_gguf_file_of_an_encoder_decoder_is_refused_from_its_head(settings: Settings) -> None:
+    settings.model_roots[0].mkdir()
+    file = settings.model_roots[0] / "flan.gguf"
+    gguf_file(file, "t5")
+    found = info("gguf:flan.gguf", settings)
+    assert found.refusal == encoders.packed("flan.gguf", "t5")
+    ref = ModelRef(source="gguf", name="flan.gguf", path=str(file))
+    config = T5Config(**found.config)
+    with pytest.raises(ModelError, match=r"flan\.gguf is a GGUF file of an encoder-decoder \(t5\)"):
+        check_kinds([ref, ref], [config, config], native=True)
 
 
 def test_a_gguf_file_that_is_none_or_a_part_is_said(settings: Settings) -> None:

@@ -124,7 +124,7 @@ def test_several_ways_and_batches(refs: tuple[ModelRef, ModelRef]) -> None:
     early = (lanes[0], Lane(policy=EarlyExit(layers=1)))
     with pytest.raises(ModelError, match="lets decoders alone draft for themselves"):
         measured(encoder_pairs.spec_of((refs[0], refs[0]), prompts=1, max_new_tokens=8, extent="ways", lanes=early))
-    with pytest.raises(ModelError, match="batches of encoded prompts are not timed here"):
+    with pytest.raises(ModelError, match="passes behind encoded prompts are not timed here"):
         measured(encoder_pairs.spec_of(refs, prompts=1, extent="shapes", batches=(1,), cache_lengths=(32,)))
 
 

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from core.planner import Planner
 from core.prompt_draft import Draft
 from core.prompt_files import LARGE_BYTES
+from core.prompt_rows import Room
 from core.runs import Prompt
 from core.settings import Settings
 from core.store import Store
@@ -218,9 +219,9 @@ def test_a_model_that_cannot_count_is_said_and_prompts_stay() -> None:
     assert found(app) == ["one"]
 
 
-def test_the_context_of_a_pair_is_the_smaller(planner: Planner) -> None:
+def test_the_room_of_a_pair_is_the_smaller(planner: Planner) -> None:
     until_s = time.monotonic() + 90
-    while (context := prompt_table.pair_context("demo:target", ["demo:draft"])) is None:
+    while (room := prompt_table.pair_room("demo:target", ["demo:draft"])) == Room():
         assert time.monotonic() < until_s
         time.sleep(0.2)
-    assert context == 1024
+    assert room == Room(text=1024)

@@ -13,10 +13,11 @@ from transformers import AutoTokenizer
 
 from core import chat, demo
 from core.errors import InvalidInput, ModelError
+from core.memory_cache import CacheProfile, LayerCache
 from core.plan.prompt_tokens import prompt_preview, prompt_tokens
 from core.plan_child import ROOT
 from core.prompt_draft import Draft, Upload, keys
-from core.prompt_rows import judge
+from core.prompt_rows import Room, judge
 from core.runs import Message, Prompt
 from core.settings import Settings
 from tests.hub_models import ID
@@ -156,7 +157,7 @@ print(json.dumps(prompt_tokens(json.loads(sys.argv[2]), Settings.model_validate_
 
 def test_duplicates_and_long_prompts_are_left_out_with_the_reason() -> None:
     prompts = [Prompt(text="a"), Prompt(text="b"), Prompt(text="a", label="again"), Prompt(text="c"), CHAT, Prompt(text="d")]
-    rows = judge(prompts, [216, 217, 216, None, 9, 0], 256, 40, problems=["", "", "", "refused", "", ""])
+    rows = judge(prompts, [216, 217, 216, None, 9, 0], Room(256), 40, problems=["", "", "", "refused", "", ""])
     assert [row.include for row in rows] == [True, False, False, False, True, False]
     assert [row.usable for row in rows] == [True, False, True, False, True, False]
     assert [row.reason for row in rows] == [
@@ -170,11 +171,27 @@ def test_duplicates_and_long_prompts_are_left_out_with_the_reason() -> None:
     assert [row.number for row in rows] == [1, 2, 3, 4, 5, 6]
 
 
+def sizes(context: int | None, source: int | None = None, cross: int = 0) -> CacheProfile:
+    return CacheProfile("made", "Made", 1, 1, 0, 10, 8, context, (LayerCache("full", cross_bytes_per_source_token=cross),), source_context=source)
+
+
+def test_behind_an_encoder_prompt_and_answer_have_a_text_each() -> None:
+    prompts = [Prompt(text="a"), Prompt(text="b")]
+    assert Room.of([sizes(256), sizes(128), sizes(None)]) == Room(text=128)
+    bart = Room.of([sizes(64, 64, cross=8), sizes(128, 32, cross=8)])
+    assert bart == Room(prompt=32, answer=63)
+    assert [row.reason for row in judge(prompts, [32, 33], bart, 63)] == ["", "Left out: it has 33 tokens, and the pair's encoders read 32"]
+    said = "Left out: 64 new tokens are asked for, and the pair's decoders hold 63"
+    assert [row.reason for row in judge(prompts, [32, 2], bart, 64)] == [said, said]
+    t5 = Room.of([sizes(None, None, cross=8)])
+    assert [row.usable for row in judge(prompts, [10**6, 1], t5, 10**6)] == [True, True]
+
+
 def test_nothing_is_too_long_while_tokens_or_context_are_unknown() -> None:
     prompts = [Prompt(text="a"), CHAT]
-    assert [row.include for row in judge(prompts, None, 10, 40)] == [True, True]
-    assert [row.include for row in judge(prompts, [10**6, 5], None, 40)] == [True, True]
-    assert judge(prompts, None, 10, 40, chat_template=True)[1].reason == ""
+    assert [row.include for row in judge(prompts, None, Room(10), 40)] == [True, True]
+    assert [row.include for row in judge(prompts, [10**6, 5], Room(), 40)] == [True, True]
+    assert judge(prompts, None, Room(10), 40, chat_template=True)[1].reason == ""
 
 
 def test_a_draft_is_saved_whole_and_changes_stay_with_their_prompts() -> None:
@@ -185,11 +202,11 @@ def test_a_draft_is_saved_whole_and_changes_stay_with_their_prompts() -> None:
     assert Draft.read(draft.saved()) == draft
     assert "\0" not in draft.saved()
     moved = [Prompt(text="new"), *prompts]
-    rows = judge(moved, None, None, 0)
+    rows = judge(moved, None, Room(), 0)
     included = [draft.is_included(key, row) for key, row in zip(keys(moved), rows, strict=True)]
     assert included == [True, True, False, True]
     assert [draft.labelled(key, prompt).label for key, prompt in zip(keys(moved), moved, strict=True)] == ["", "", "code", ""]
-    too_long = judge(prompts, [99, 99, 99], 50, 1)
+    too_long = judge(prompts, [99, 99, 99], Room(50), 1)
     assert not draft.is_included(keys(prompts)[2], too_long[2]), "what cannot be measured cannot be included"
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core import shapes_ask, wait
+from core import shapes_ask, wait, ways_ask
 from core.estimate_time import Speed, estimate_time
 from core.policies import FixedGamma, Plain
 from core.runs import Lane, Progress, Run, RunSpec
@@ -20,7 +20,8 @@ def test_each_kind_of_run_takes_its_own_time(spec: RunSpec) -> None:
     assert wait.run_seconds(spec, tokens, SPEED) == estimate_time(spec, tokens, SPEED).total_s
     assert wait.run_seconds(spec.model_copy(update={"extent": "smoke"}), tokens, SPEED) == pytest.approx(3 + 16 * 0.01)
     assert wait.run_seconds(spec.model_copy(update={"extent": "side_by_side", "lanes": lanes}), tokens, SPEED) == pytest.approx(3 + 3 * 8 * 0.01)
-    assert wait.run_seconds(spec.model_copy(update={"extent": "ways", "lanes": lanes}), tokens, SPEED) == pytest.approx(3 + 3 * 2 * 8 * 0.01)
+    ways = spec.model_copy(update={"extent": "ways", "lanes": lanes})
+    assert wait.run_seconds(ways, tokens, SPEED) == ways_ask.seconds(ways, tokens, SPEED)
     shapes = spec.model_copy(update={"extent": "shapes", "batches": (1, 4), "cache_lengths": (64,)})
     assert wait.run_seconds(shapes, tokens, SPEED) == shapes_ask.seconds(shapes, SPEED)
 

@@ -6,19 +6,23 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import demo
+from core import demo, encoders
+from core.candidates import Known, Model, View
 from core.estimate_time import LOAD_S, Speed
 from core.lanes import ways_of
+from core.memory import CacheProfile, LayerCache
+from core.model_info import ModelInfo
 from core.own_heads import Heads, block_tokens
 from core.plan.own_heads import own_heads
 from core.planner import Planner, Ready
 from core.policies import EarlyExit, FixedGamma, Plain, PromptLookup, TransformersDefault
-from core.runs import Lane, Run, RunSpec
+from core.runs import Lane, ModelRef, Prompt, Run, RunSpec
 from core.settings import Settings
 from core.store import Store
-from core.ui import desk
+from core.ui import begin_note, desk, numbers
+from core.ui.model_cautions import cautions
 from core.vocab import Vocabulary, compare
-from core.ways_ask import ALL_SHARED, NO_MTP, mtp_refused, seconds, suit, usual_exits
+from core.ways_ask import ALL_SHARED, NO_MTP, exit_refused, mtp_refused, seconds, suit, usual_exits
 from tests import pair_models
 from tests.apps import button, ok, texts
 from tests.benches import until
@@ -176,9 +180,63 @@ def test_heads_are_read_off_the_config(settings: Settings):
     assert (usual_exits(32), usual_exits(2), usual_exits(1)) == ((8, 16), (1,), ())
 
 
+def test_an_encoder_decoder_drafts_nothing_by_itself(settings: Settings):
+    t5 = {"model_type": "t5", "d_model": 32, "num_layers": 2, "num_heads": 4, "d_kv": 8, "d_ff": 64, "vocab_size": 300, "is_encoder_decoder": True}
+    found = Heads.model_validate(own_heads({"config": t5}, settings))
+    assert found.refusal == encoders.drafts_itself("The target", "t5")
+    assert exit_refused(found) == mtp_refused(found) == found.refusal
+    assert exit_refused(Heads(layers=1)).startswith("The target has one layer only")
+    assert exit_refused(Heads(layers=2)) == ""
+
+
 def test_the_estimate_counts_every_way_and_the_turns(spec: RunSpec):
     lanes = tuple(Lane(policy=policy) for policy in (Plain(), PromptLookup(10), PromptLookup(5)))
     ways = ways_of(spec.model_copy(update={"max_new_tokens": 100}), lanes)
     one = seconds(ways.model_copy(update={"confirm_s": 0.0}), [12, 12], SPEED) - LOAD_S
     assert one == pytest.approx(4 * (2 * 100 + 2) * 0.010), "two prompts, plain before and after two ways"
     assert seconds(ways, [12, 12], SPEED) - LOAD_S == pytest.approx(3 * one), "time for three turns"
+
+
+def test_one_estimate_stands_beside_the_button_and_in_the_queue(planner: Planner, store: Store):
+    """A run in several ways that waits is said to take what the form said that it would."""
+    app = form(planner, "folder:other")
+    said = texts(app)
+    [run] = queued(app, store)
+    assert f"About {numbers.duration(begin_note.run_seconds(run.spec) or 0)} " in said
+    assert (begin_note.run_seconds(run.spec) or 0) > 4 * 2 * run.spec.max_new_tokens * 0.001
+
+
+def test_a_model_that_its_files_refuse_is_not_begun(planner: Planner):
+    app = form(planner, "folder:mute")
+    assert app.error[0].value.replace("\\", "").startswith("mute: mute reads text but has no head that writes it")
+    assert button(app, "Measure").disabled
+
+
+def test_a_refused_target_is_not_begun_in_any_way(planner: Planner):
+    pair_models.known(planner, "folder:mute", ["demo:draft"])
+    app = AppTest.from_file("../app.py", default_timeout=30)
+    app.query_params["target"], app.query_params["draft"] = "folder:mute", ["demo:draft"]
+    app.switch_page("pages/measure.py")
+    ok(app.run())
+    assert app.error[0].value.replace("\\", "").startswith("mute reads text but has no head that writes it")
+    assert button(app, "Measure").disabled
+    assert not [box for box in app.checkbox if box.label == "Prompt lookup"]
+
+
+def test_a_config_that_does_not_build_is_said_before(planner: Planner):
+    said = texts(form(planner, "folder:headless")).replace("\\", "")
+    assert "Whether headless can be loaded is not known, because its sizes are not: num_attention_heads is 0 in this config" in said
+
+
+def test_a_window_shorter_than_the_longest_text():
+    layers = (LayerCache("sliding", window=128), LayerCache("full"))
+    sizes = CacheProfile("made", "Made", 1, 1, 0, 10, 8, 4096, layers)
+    ref = ModelRef(source="folder", name="slider", path="slider")
+    target = Model("folder:slider", Known(ModelInfo(ref=ref, read_s=0), 0), Known(sizes, 0))
+    view = View(target, ())
+    assert cautions(view, [Prompt(text="x" * 35 * 10)], 28) == []
+    [said] = cautions(view, [Prompt(text="x" * 35 * 10)], 29)
+    assert said.startswith("1 of 2 layers of slider see only the last 128 tokens, fewer than your longest prompt with its answer (about 129).")
+    [said] = cautions(view, [Prompt(text="x"), Prompt(text="x" * 35 * 20)], 8)
+    assert "fewer than your longest prompt alone (about 200)." in said
+    assert cautions(view, [], 8) == []

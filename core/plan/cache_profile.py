@@ -96,6 +96,7 @@ def _profile(built: Skeleton, layers: tuple[LayerCache, ...], sizes: list[int]) 
         vocab_size=head.shape[0] if head is not None else text.vocab_size,
         hidden_size=text.hidden_size,
         context=_context(text),
+        source_context=_source_context(built.resolved.whole),
         per_layer=layers,
         notes=(*notes, *_differences(layers)),
     )
@@ -210,9 +211,19 @@ def _differences(layers: tuple[LayerCache, ...]) -> list[str]:
     return [f"{elsewhere}; {library:,} in Transformers 5.24, which repeats each KV head before caching."]
 
 
-def _context(text: PretrainedConfig) -> int | None:
+def _source_context(whole: PretrainedConfig) -> int | None:
+    """Of the encoder; None where there is none, or where its input is no text."""
+    if not whole.is_encoder_decoder:
+        return None
+    try:
+        return _context(whole.get_text_config(encoder=True))
+    except ValueError:  # the library's word for several that could be meant
+        return None
+
+
+def _context(part: PretrainedConfig) -> int | None:
     for name in ("max_position_embeddings", "max_seq_len"):
-        value = getattr(text, name, None)
+        value = getattr(part, name, None)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None

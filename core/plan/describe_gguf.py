@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from core.encoders import packed
 from core.errors import ModelError
 from core.model_info import ModelInfo, Weights
 from core.pair import check
 from core.plan.vocabulary import keep, read_gguf_vocabulary
 from core.runs import ModelRef
 from core.settings import Settings
-from core.usable import judge_config
+from core.usable import encodes, judge_config
 
 LIMIT_S = 45.0
 _PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
@@ -34,14 +35,15 @@ def describe_gguf(ref: ModelRef, settings: Settings, limit_s: float = LIMIT_S) -
             ref=ref, read_s=time.time(), refusal=f"{ref.name} is one part of a split GGUF file. Join the parts with llama-gguf-split first."
         )
     found = _read(Path(ref.path), limit_s)
-    refusal = str(found.get("refusal", ""))
-    judged = judge_config(ref.name, found["config"]) if not refusal else None
+    config = found["config"]
+    refusal = str(found.get("refusal", "")) or (packed(ref.name, str(config.get("model_type"))) if encodes(config) else "")
+    judged = judge_config(ref.name, config) if not refusal else None
     info = ModelInfo(
         ref=ref,
         read_s=time.time(),
         refusal=refusal or (judged.refusal if judged else ""),
         warnings=judged.warnings if judged else (),
-        config=found["config"],
+        config=config,
         weights=Weights(
             bytes=sum(found["bytes"].values()), parameters=found["parameters"], bytes_by_dtype=found["bytes"], quantisation=found["quantisation"]
         ),

@@ -4,6 +4,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
+from core.encoders import drafts_itself
 from core.errors import InvalidInput
 from core.own_heads import Heads
 from core.plan.model_config import resolve, why
@@ -17,7 +18,10 @@ def own_heads(arguments: dict[str, Any], settings: Settings) -> dict[str, Any]:
     found = resolve(arguments["config"])
     mtp_layers = int(getattr(found.text, "num_mtp_layers", None) or 0)
     problem = _problem(found.whole) if mtp_layers else ""
-    return Heads(layers=int(found.text.num_hidden_layers), mtp_layers=mtp_layers, problem=problem).model_dump(mode="json")
+    whole = found.whole
+    refusal = drafts_itself("The target", whole.model_type) if whole.is_encoder_decoder else ""
+    heads = Heads(layers=int(found.text.num_hidden_layers), mtp_layers=mtp_layers, problem=problem, refusal=refusal)
+    return heads.model_dump(mode="json")
 
 
 def _problem(config: PretrainedConfig) -> str:

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core import demo, shapes_ask, wait, ways_ask
+from core import demo, wait
 from core.address import address
 from core.candidates import Setting, gather
 from core.errors import StoreError
 from core.estimate_time import Speed, estimate_time, guessed_speed, known_speed
-from core.runs import Run, RunSpec
+from core.runs import Prompt, Run, RunSpec
 from core.ui import desk, look, numbers
 
 CHARACTERS_PER_TOKEN = 3.5
-"""Of English text and code in usual vocabularies; only this estimate uses it."""
+"""Of English text and code in usual vocabularies; only estimates use it."""
 NEWEST = 50
 
 
@@ -27,14 +27,11 @@ def show(specs: Sequence[RunSpec], kept_answers: int = 0) -> None:
         return
     total_s = confirming_s = 0.0
     for at, (spec, speed) in enumerate(zip(specs, speeds, strict=True)):
-        if spec.extent == "ways":
-            total_s += ways_ask.seconds(spec, _prompt_tokens(spec), speed)
-            continue
-        if spec.extent == "shapes":
-            total_s += shapes_ask.seconds(spec, speed)
+        if spec.extent != "full":
+            total_s += wait.run_seconds(spec, guessed_tokens(spec.prompts), speed)
             continue
         kept = len(spec.prompts) if at else kept_answers
-        found = estimate_time(spec, _prompt_tokens(spec), speed, known_answers=kept, further=at > 0)
+        found = estimate_time(spec, guessed_tokens(spec.prompts), speed, known_answers=kept, further=at > 0)
         total_s += found.total_s
         confirming_s += found.stages["confirming"] if spec.confirm_s else 0.0
     measured = all(speed.origin == "measured" for speed in speeds)
@@ -56,11 +53,12 @@ def _several(specs: Sequence[RunSpec]) -> str:
 def run_seconds(spec: RunSpec) -> float | None:
     """About how long one run takes by itself; None while that is unknown."""
     speed = _speed(spec)
-    return wait.run_seconds(spec, _prompt_tokens(spec), speed) if speed else None
+    return wait.run_seconds(spec, guessed_tokens(spec.prompts), speed) if speed else None
 
 
-def _prompt_tokens(spec: RunSpec) -> list[int]:
-    characters = [sum(len(turn.content) for turn in prompt.messages) or len(prompt.text) for prompt in spec.prompts]
+def guessed_tokens(prompts: Sequence[Prompt]) -> list[int]:
+    """About how many tokens each prompt has, from its characters."""
+    characters = [sum(len(turn.content) for turn in prompt.messages) or len(prompt.text) for prompt in prompts]
     return [max(1, round(count / CHARACTERS_PER_TOKEN)) for count in characters]
 
 

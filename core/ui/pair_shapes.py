@@ -4,7 +4,7 @@ from typing import get_args
 
 import streamlit as st
 
-from core import shapes
+from core import encoders, shapes
 from core.candidates import Candidate, Model, View
 from core.errors import NotMeasured
 from core.estimate_time import guessed_speed
@@ -14,6 +14,7 @@ from core.runs import ModelRef, Run
 from core.shapes_ask import default_dtype, from_configs, seconds
 from core.ui import desk, look, numbers, shapes_estimate
 from core.ui.frame import page_path
+from core.usable import encodes
 
 WHAT = (
     "What a pass costs depends on shapes, not on values. So both models are built here with random weights, and c, v(n) and memory are measured "
@@ -71,8 +72,8 @@ def _refusal(target: Model, draft: Model, device: DeviceInfo, dtype: Dtype) -> s
             return f"The {role} cannot be read, so it cannot be built: {model.problem}"
         if model.usable is None:
             return f"The {role} is still being read."
-        if model.usable.config.get("is_encoder_decoder"):
-            return f"{model.name} is an encoder-decoder, whose passes are not timed here."
+        if encodes(model.usable.config):
+            return encoders.timed(model.name, str(model.usable.config.get("model_type")))
         if model.sizes and any(layer.kind in ("linear", "recurrent") for layer in model.sizes.per_layer):
             return f"{model.name} keeps a running state, so rejected tokens cannot be undone, and the library refuses it."
     held = [model.sizes.parameters * BYTES[dtype] for model in (target, draft) if model.sizes]

@@ -6,6 +6,7 @@ import streamlit as st
 
 from core import demo, prompt_text, prompts
 from core.errors import InvalidInput
+from core.prompt_rows import NO_LIMIT, Room
 from core.prompts import Reading
 from core.runs import Prompt
 from core.ui import look, numbers, prompt_kept, prompt_table, prompt_upload
@@ -22,10 +23,10 @@ FORMAT = (
 __all__ = ["bundled", "count", "is_open", "prompt_box"]
 
 
-def prompt_box(target: str = "", context: int | None = None, max_new_tokens: int = 0, *, chat_template: bool = False) -> tuple[Prompt, ...]:
+def prompt_box(target: str = "", room: Room = NO_LIMIT, max_new_tokens: int = 0, *, chat_template: bool = False) -> tuple[Prompt, ...]:
     """Text area, upload, and the table of what they hold; the prompts that are included, none when they cannot be measured.
 
-    target: address of the model whose tokens are counted, "" for none. context: `prompt_table.pair_context`.
+    target: address of the model whose tokens are counted, "" for none. room: `prompt_table.pair_room`.
     """
     _pasted_box()
     found = _from_paste(prompt_kept.draft().pasted)
@@ -33,7 +34,7 @@ def prompt_box(target: str = "", context: int | None = None, max_new_tokens: int
     every = [*(found.prompts if found else ()), *(uploaded.prompts if uploaded else ())]
     if not every:
         return ()
-    included = prompt_table.table(every, target, context, max_new_tokens, chat_template=chat_template)
+    included = prompt_table.table(every, target, room, max_new_tokens, chat_template=chat_template)
     try:
         prompts.check(included)
     except InvalidInput as error:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.intervals import LEAST_PROMPTS
+from core.prompt_rows import NO_LIMIT
 from core.runs import Prompt
 from core.ui import look, prompt_box, prompt_table
 
@@ -28,8 +29,8 @@ def prompt_source(target: str, drafts: Sequence[str], max_new_tokens: int, *, ch
     )
     if source != "pasted":
         return prompt_box.bundled()
-    context = prompt_table.pair_context(target, drafts) if target and drafts else None
-    return prompt_box.prompt_box(target, context, max_new_tokens, chat_template=chat_template)
+    room = prompt_table.pair_room(target, drafts) if target and drafts else NO_LIMIT
+    return prompt_box.prompt_box(target, room, max_new_tokens, chat_template=chat_template)
 
 
 def first_of(found: tuple[Prompt, ...]) -> tuple[Prompt, ...]:

@@ -14,7 +14,7 @@ from core import prompt_draft, prompt_rows
 from core.candidates import Setting, gather
 from core.planner import Answer, Failed, Ready, Waiting
 from core.prompt_draft import INCLUDE, LABEL, Draft
-from core.prompt_rows import Row
+from core.prompt_rows import Room, Row
 from core.prompts import LONGEST_LABEL
 from core.runs import Prompt
 from core.ui import desk, look, numbers, prompt_kept
@@ -26,11 +26,11 @@ TABLE_ROWS = 10
 ROW_PX = 35
 
 
-def table(found: Sequence[Prompt], target: str, context: int | None, max_new_tokens: int, *, chat_template: bool) -> tuple[Prompt, ...]:
+def table(found: Sequence[Prompt], target: str, room: Room, max_new_tokens: int, *, chat_template: bool) -> tuple[Prompt, ...]:
     """The table, its count, and a preview; the prompts that are included, with their labels. Arguments as `prompt_box.prompt_box`."""
     counts = _counts(found, target, chat_template)
     known = counts.data if isinstance(counts, Ready) else {"tokens": None, "problems": None}
-    rows = prompt_rows.judge(found, known["tokens"], context, max_new_tokens, problems=known["problems"], chat_template=chat_template)
+    rows = prompt_rows.judge(found, known["tokens"], room, max_new_tokens, problems=known["problems"], chat_template=chat_template)
     keys = prompt_draft.keys(found)
     kept = prompt_kept.draft()
     editor = f"prompts_{hash(tuple(keys)):x}"
@@ -65,11 +65,10 @@ def count(found: Sequence[Prompt]) -> str:
     return f"{numbers.counted(len(found), 'prompt')}{f': {kinds}' if set(labels) - {'no label'} else ''}"
 
 
-def pair_context(target: str, drafts: Sequence[str]) -> int | None:
-    """The most tokens that target and every draft can hold, as far as is known now."""
+def pair_room(target: str, drafts: Sequence[str]) -> Room:
+    """The longest texts that target and every draft can hold, as far as is known now."""
     view = gather(desk.planner().ask, target, drafts, Setting())
-    sizes = [model.sizes for model in (view.target, *(draft.model for draft in view.drafts))]
-    return min((size.context for size in sizes if size and size.context), default=None)
+    return Room.of(model.sizes for model in (view.target, *(draft.model for draft in view.drafts)) if model.sizes)
 
 
 def _frame(rows: Sequence[Row], keys: Sequence[str], kept: Draft) -> pd.DataFrame:

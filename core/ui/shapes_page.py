@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from core import shapes
+from core import encoders, shapes
 from core.address import address
 from core.analysis import Analysis
 from core.errors import NotMeasured
@@ -79,7 +79,9 @@ def measured(run: Run) -> Analysis | None:
 
 def wider_button(run: Run, *, key: str = "time_wider") -> None:
     """Time the pair of `run` at larger batches and longer texts, and say about how long that takes."""
-    if st.button(WIDER, icon=":material/grid_on:", key=key, help=WIDER_HELP):
+    encoded = run.environment is not None and run.environment.encoder_decoder
+    why = encoders.timed(run.spec.target.name) if encoded else WIDER_HELP
+    if st.button(WIDER, icon=":material/grid_on:", key=key, help=look.plain(why), disabled=encoded):
         desk.submit(wider(run))
 
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from core import demo
 from core.address import address
-from core.candidates import Candidate, Known, Setting, gather
+from core.candidates import Candidate, Known, Setting, View, gather
 from core.engines import intersection
 from core.lanes import MOST_WAYS, ways_of
 from core.measured import AnyPolicy
@@ -21,9 +21,9 @@ from core.own_heads import Heads, block_tokens
 from core.planner import Failed, Ready, Waiting
 from core.policies import OwnHeads, Plain, PromptLookup, describe
 from core.runs import Lane, ModelRef, Prompt, RunSpec
-from core.ui import desk, look, numbers
+from core.ui import desk, look, model_cautions, numbers
 from core.ui.decoding_box import KEPT, Settings
-from core.ways_ask import LOOKUP, SETTINGS, USUAL_SETTINGS, Suit, early_exit, exits, mtp_refused, suit, usual_exits
+from core.ways_ask import LOOKUP, SETTINGS, USUAL_SETTINGS, Suit, early_exit, exit_refused, exits, mtp_refused, suit, usual_exits
 
 LOOK_AGAIN_S = 1.0
 WHY_REAL = (
@@ -74,9 +74,20 @@ NOTHING = Asked()
 """Before a pair is chosen."""
 
 
-def form(target: ModelRef, drafts: Sequence[ModelRef], settings: Settings) -> Asked:
-    """How each draft is measured, the settings of those that are really run, and the other ways. Refused drafts are left out."""
-    found = dict(zip(drafts, _suits(target, drafts, sample=settings.typed.sample), strict=True))
+def form(target: ModelRef, drafts: Sequence[ModelRef], settings: Settings, prompts: Sequence[Prompt] = ()) -> Asked:
+    """How each draft is measured, the settings of those that are really run, and the other ways. Refused drafts are left out.
+
+    prompts: those to be measured, as far as they are chosen; their length decides what is said of the models.
+    """
+    bundled = target == demo.TARGET and all(draft == demo.DRAFT for draft in drafts)
+    view = None if bundled else _known(target, drafts)
+    if view is not None and view.target.refusal:
+        st.error(look.plain(view.target.refusal), icon=":material/block:")
+        return NOTHING
+    found = dict(zip(drafts, _suits(view, drafts, sample=settings.typed.sample), strict=True))
+    if view is not None:
+        for said in model_cautions.cautions(view, prompts, settings.typed.max_new_tokens):
+            look.note(f":material/info: {look.plain(said)}")
     kinds = {kind: [draft for draft, each in found.items() if each and each.kind == kind] for kind in ("replayed", "real", "heads")}
     policies = _settings() if kinds["real"] else ()
     real = [(draft, tuple(Lane(policy=policy) for policy in policies)) for draft in kinds["real"]]
@@ -90,19 +101,22 @@ def form(target: ModelRef, drafts: Sequence[ModelRef], settings: Settings) -> As
     return Asked(tuple(kinds["replayed"]), tuple(real), more, ready=whole and few and bool(kinds["replayed"] or real or more))
 
 
-def _suits(target: ModelRef, drafts: Sequence[ModelRef], *, sample: bool) -> list[Suit | None]:
-    """How each draft can be measured, and what a reader must know of it; None while that is not known. The bundled pair is known."""
-    if target == demo.TARGET and all(draft == demo.DRAFT for draft in drafts):
+def _known(target: ModelRef, drafts: Sequence[ModelRef]) -> View:
+    """What is known of the models by now."""
+    return gather(desk.planner().ask, address(target), [address(draft) for draft in drafts], Setting())
+
+
+def _suits(view: View | None, drafts: Sequence[ModelRef], *, sample: bool) -> list[Suit | None]:
+    """How each draft can be measured, and what a reader must know of it; None while that is not known. The bundled pair needs no view."""
+    if view is None:
         return [Suit("replayed")] * len(drafts)
-    names = address(target), [address(draft) for draft in drafts]
-    candidates = gather(desk.planner().ask, *names, Setting()).drafts
-    found = [_suit(candidate, sample=sample) for candidate in candidates]
-    for candidate, each in zip(candidates, found, strict=True):
+    found = [_suit(candidate, sample=sample) for candidate in view.drafts]
+    for candidate, each in zip(view.drafts, found, strict=True):
         if each is not None and each.kind != "replayed":
             _say(candidate, each)
     if None in found:
         look.note(":material/hourglass_empty: Comparing both vocabularies ...")
-        st.fragment(_look_again, run_every=LOOK_AGAIN_S)(*names)
+        st.fragment(_look_again, run_every=LOOK_AGAIN_S)(view.target.address, [candidate.model.address for candidate in view.drafts])
     return found
 
 
@@ -111,6 +125,8 @@ def _suit(candidate: Candidate, *, sample: bool) -> Suit | None:
     info = candidate.model.info
     if isinstance(info, Known) and block_tokens(info.value.config):
         return Suit("heads", f"A DFlash head, which drafts {block_tokens(info.value.config)} tokens at once from the target's own states.")
+    if candidate.model.refusal:
+        return Suit("refused", candidate.model.refusal)
     if candidate.verdict_value is not None:
         return suit(candidate.verdict_value, sample=sample, refusals=candidate.refusals)
     return None if isinstance(info, Waiting) or isinstance(candidate.verdict, Waiting) else Suit("replayed")
@@ -212,8 +228,9 @@ def _look_for_heads(target: ModelRef) -> None:
 
 
 def _early_exit(heads: Heads | str) -> tuple[AnyPolicy, ...] | None:
-    if isinstance(heads, str) or not exits(heads.layers):
-        return _refused("Early exit", heads if isinstance(heads, str) else "The target has one layer only, so it cannot leave earlier.", "no_exit")
+    why = heads if isinstance(heads, str) else exit_refused(heads)
+    if isinstance(heads, str) or why:
+        return _refused("Early exit", why, "no_exit")
     if not st.checkbox("Early exit", key=EXIT, help=EXIT_HELP, **KEPT):
         return ()
     names = [str(layer) for layer in exits(heads.layers)]

@@ -16,6 +16,7 @@ from tokenizers.models import WordLevel
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
+from core import encoders
 from core.errors import DeviceError, ModelError
 from core.numbers import file_size
 from core.runs import ModelRef, RunSpec
@@ -76,7 +77,7 @@ def _config(ref: ModelRef, key: Key, role: str) -> PretrainedConfig:
     except Exception as error:
         raise ModelError(f"The config of the {role} {ref.name} cannot be read: {_why(error)} Correct it, or choose another model.") from error
     if config.is_encoder_decoder:
-        raise ModelError(f"The {role} {ref.name} is an encoder-decoder ({config.model_type}), which is not timed here. Choose a decoder.")
+        raise ModelError(encoders.timed(f"The {role} {ref.name}", config.model_type))
     layers = getattr(text, "num_hidden_layers", 0)
     if layers > MOST_LAYERS:
         raise ModelError(f"The config of the {role} {ref.name} asks for {layers:,} layers; at most {MOST_LAYERS} are built. Correct it.")

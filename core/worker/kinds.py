@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from transformers import PretrainedConfig
 
+from core import encoders
 from core.errors import ModelError
 from core.runs import ModelRef
 from core.usable import ENCODER_DECODERS
@@ -20,6 +21,8 @@ def check_kinds(refs: Sequence[ModelRef], configs: Sequence[PretrainedConfig], n
     refs, configs: the target's and the draft's. native: whether both number their tokens alike.
     """
     for ref, config in zip(refs, configs, strict=True):
+        if config.is_encoder_decoder and ref.source == "gguf":
+            raise ModelError(encoders.packed(ref.name, config.model_type))
         if config.is_encoder_decoder and config.model_type not in ENCODER_DECODERS:
             raise ModelError(
                 f"{ref.name} is an encoder-decoder of the type {config.model_type!r}, which is not measured here. "

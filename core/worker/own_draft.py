@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 from transformers import AutoModel, DynamicCache, PreTrainedModel
 
+from core import encoders
 from core.errors import InvalidInput, ModelError
 from core.policies import EarlyExit, OwnHeads, describe
 from core.runs import Lane, ModelRef, RunSpec
@@ -32,12 +33,7 @@ _OF_DFLASH = ("block_size", "target_layer_ids", "mask_token_id")
 def check(target: PreTrainedModel, lane: Lane) -> None:
     """Raise InvalidInput or ModelError when this target cannot draft for itself in the way the lane asks for."""
     if isinstance(lane.policy, EarlyExit | OwnHeads) and target.config.is_encoder_decoder:
-        raise ModelError(
-            f"{name_of(target)} is an encoder-decoder ({target.config.model_type}), and Transformers 5.24 lets decoders alone draft for themselves. "
-            "Choose a draft model, or prompt lookup."
-        )
-    if isinstance(lane.policy, EarlyExit | OwnHeads) and target.config.is_encoder_decoder:
-        raise InvalidInput(f"{name_of(target)} is an encoder-decoder, and only decoders draft with their own layers. Choose a draft model.")
+        raise ModelError(encoders.drafts_itself(name_of(target), target.config.model_type))
     if isinstance(lane.policy, EarlyExit):
         _check_early_exit(target, lane.policy.layers)
     if isinstance(lane.policy, OwnHeads) and lane.policy.method == "mtp":

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 from platformdirs import user_runtime_path
 
-from core import pair
+from core import encoders, pair
 from core.child import log_file
 from core.errors import DeviceError, DraftgaugeError, StoreError
 from core.log import private, without_private
@@ -158,6 +158,7 @@ def _check_models(spec: RunSpec, settings: Settings) -> None:
     """Once more what the bench has checked: a run may have waited for hours, and its files may be others now."""
     for ref in (spec.target, spec.draft, *(lane.draft for lane in spec.lanes if lane.draft is not None)):
         pair.check(ref, settings, weights=not spec.random_weights)
+    encoders.check(spec)
 
 
 def _patiently(ask: Callable[[], T]) -> T:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from transformers import LogitsProcessorList
 
+from core import encoders
 from core.errors import DeviceError, InvalidInput, ModelError
 from core.measured import PassTimes
 from core.numbers import file_size
@@ -39,7 +40,7 @@ def shapes(spec: RunSpec, sink: Sink, garage: Garage) -> None:
         pair, unlike = garage.get(spec, sink.stage), ()
         sink.stage("load", 2, 2)
     if pair.feeding.encodes:
-        raise ModelError(f"{spec.target.name} is an encoder-decoder, and batches of encoded prompts are not timed here. Measure the pair instead.")
+        raise ModelError(encoders.timed(spec.target.name, pair.target.config.model_type))
     if pair.context is not None and min(spec.cache_lengths) + WIDEST > pair.context:
         raise InvalidInput(
             f"This pair can hold {pair.context:,} tokens, too few for {min(spec.cache_lengths):,} in the cache and {WIDEST} more. Ask for less."
