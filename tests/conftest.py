@@ -1,6 +1,8 @@
 """Fixtures that several test files share: settings in a temporary folder, a store, a bench, a spec."""
 
 import contextlib
+import functools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +30,17 @@ class ByFile(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     """Called once, where tests run in several processes."""
     return ByFile(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _packages_are_looked_through_once() -> Iterator[None]:
+    """`AppTest` reads what every installed package says of itself anew for each page, for components; that takes longer than the page."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "streamlit" in sys.modules:
+            from streamlit.components.v2 import manifest_scanner
+
+            patch.setattr(manifest_scanner, "scan_component_manifests", functools.cache(manifest_scanner.scan_component_manifests))
+        yield
 
 
 @pytest.fixture
