@@ -206,25 +206,25 @@ def _schedule(name: str) -> Schedule:
 
 
 def describe(policy: Policy | MeasuredOnly) -> str:
-    """A short name for people, such as "fixed gamma 3"."""
+    """What a policy is called everywhere, such as "fixed gamma 3"."""
     match policy:
         case Plain():
             return "plain"
         case Oracle():
             return "oracle"
         case PromptLookup():
-            return f"{LOOKUP}: {policy.tokens}, n-gram {policy.ngram}"
+            return f"{LOOKUP} of {policy.tokens}, n-gram {policy.ngram}"
         case Drafting():
             return _describe_drafting(policy)
         case EarlyExit():
-            return f"early exit after {policy.layers} {'layer' if policy.layers == 1 else 'layers'}: {_describe_drafting(drafting_of(policy))}"
+            return f"early exit after {policy.layers} {'layer' if policy.layers == 1 else 'layers'}, {_describe_drafting(drafting_of(policy))}"
         case OwnHeads():
             return HEADS[policy.method]
 
 
 def _describe_drafting(policy: Drafting) -> str:
     if policy == TransformersDefault():
-        return f"library default: {policy.limit}, {policy.threshold:g}"
+        return f"the library's default ({policy.limit}, {policy.threshold:g})"
     if policy.schedule == "constant":
         return f"up to {policy.limit}, stop below {policy.threshold:g}" if policy.threshold else f"fixed gamma {policy.limit}"
     stop = f", stop below {policy.threshold:g}" if policy.threshold else ""

@@ -1,4 +1,4 @@
-"""A run in several ways in sentences: what to say of its answer, what a way is called, and its exact call in Transformers 5.24.
+"""A run in several ways in sentences: what to say of its answer, and its exact call in Transformers 5.24.
 
 A way whose text is not the target's own, or not proven to be, is never named in an answer. Speedups are ratios to plain decoding, decode
 only. `mark` puts a speedup in the colours of where it is shown; by itself the text is plain. Names in the calls: `target`, `draft`,
@@ -7,7 +7,7 @@ only. `mark` puts a speedup in the colours of where it is shown; by itself the t
 
 from core import numbers
 from core.measured import AnyPolicy
-from core.policies import Drafting, EarlyExit, FixedGamma, OwnHeads, Plain, PromptLookup, TransformersDefault, describe, to_transformers
+from core.policies import Drafting, EarlyExit, OwnHeads, Plain, describe, to_transformers
 from core.runs import Run
 from core.verdict import Mark, unmarked
 from core.way_results import WayResult
@@ -16,23 +16,9 @@ from core.ways import Choice
 STOPPED = ("failed", "cancelled", "interrupted")
 
 
-def setting(policy: AnyPolicy) -> str:
-    """A way as a person would say it, without its draft: "gamma 5", "prompt lookup of 10, n-gram 2"."""
-    if isinstance(policy, Drafting):
-        if policy == TransformersDefault():
-            return f"the library's default ({policy.limit}, {policy.threshold:g})"
-        return f"gamma {policy.limit}" if policy == FixedGamma(policy.limit) else describe(policy)
-    if isinstance(policy, PromptLookup):
-        return describe(policy).replace(":", " of", 1)
-    name, _, rest = describe(policy).partition(": ")
-    return f"{name} ({rest})" if rest else name
-
-
 def title(draft: str, policy: AnyPolicy) -> str:
-    """A way with its draft, "" for none."""
-    if not draft:
-        return setting(policy)
-    return f"{draft} at {setting(policy)}" if policy.kind == "drafting" and setting(policy).startswith("gamma") else f"{draft} with {setting(policy)}"
+    """A way with its draft, "" for none: "small_model with fixed gamma 5"."""
+    return f"{draft} with {describe(policy)}" if draft else describe(policy)
 
 
 def sentence(run: Run, found: Choice, mark: Mark = unmarked, draft: str | None = None) -> str:

@@ -64,7 +64,7 @@ def test_a_slow_setting_that_was_really_run_is_ranked():
 def test_a_setting_without_a_gamma_is_a_level():
     found = finished(c=0.1)
     assert found.advice.policy == TransformersDefault()
-    assert found.level == ("library default: 20, 0.4", pytest.approx(found.advice.speedup))
+    assert found.level == ("the library's default (20, 0.4)", pytest.approx(found.advice.speedup))
 
 
 def test_the_sweep_holds_the_fixed_gammas_in_its_first_row():

@@ -18,7 +18,7 @@ def test_every_engine_has_its_settings():
     assert "To switch it off, leave out assistant" in texts(app)
     app = open_page("measure", run="example", engine_to_deploy="vLLM")
     assert any(code.value.startswith("vllm serve /models/big_model --dtype float32 --speculative-config") for code in app.code)
-    assert "no setting for library default" in texts(app)
+    assert "no setting for the library's default" in texts(app)
     assert "Read, not run here" in texts(app)
     app = open_page("measure", run="example", engine_to_deploy="TGI")
     assert "It has no option for a draft model" in texts(app)

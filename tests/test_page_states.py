@@ -262,7 +262,7 @@ def test_folded_parts_are_drawn(store: Store, monkeypatch: pytest.MonkeyPatch):
     charts = [chart.proto.alt for chart in app.get("plotly_chart")]
     assert any(alt.startswith("Replayed speedup for every limit and confidence threshold, best 2.") for alt in charts)
     assert any(alt.startswith("Mean acceptance in blocks of eight") for alt in charts)
-    assert "Framed: up to" in texts(app) or "Framed: library default" in texts(app)
+    assert "Framed: up to" in texts(app) or "Framed: the library's default" in texts(app)
 
 
 def test_the_formula_map_shows_the_passes_alone(store: Store):

@@ -195,7 +195,7 @@ def test_columns_have_names_of_their_own():
         alike = run.model_copy(update={"spec": run.spec.model_copy(update={"lanes": lanes})})
         assert [lane_name(alike, place) for place in (1, 2)] == names
     other = Lane(policy=TransformersDefault(), draft=ModelRef(source="folder", name="tiny", path=""), ensemble_weight=0.4)
-    assert lane_detail(other) == "target with tiny, library default: 20, 0.4, lossy: the draft has weight 0.4"
+    assert lane_detail(other) == "target with tiny, the library's default (20, 0.4), lossy: the draft has weight 0.4"
     assert lane_detail(Lane(policy=PromptLookup(10))) == "target copying up to 10, n-gram 2"
 
 

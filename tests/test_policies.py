@@ -51,11 +51,11 @@ def test_presets():
     [
         (p.Plain(), "plain"),
         (p.FixedGamma(3), "fixed gamma 3"),
-        (p.TransformersDefault(), "library default: 20, 0.4"),
+        (p.TransformersDefault(), "the library's default (20, 0.4)"),
         (p.Confidence(0.6, 12), "up to 12, stop below 0.6"),
         (p.Heuristic(), "heuristic from 5"),
         (p.Heuristic(20, persistent=False, threshold=0.4), "heuristic from 20, stop below 0.4, new in each call"),
-        (p.PromptLookup(10), "prompt lookup: 10, n-gram 2"),
+        (p.PromptLookup(10), "prompt lookup of 10, n-gram 2"),
         (p.Oracle(), "oracle"),
     ],
 )

@@ -356,4 +356,4 @@ def test_a_comparison_names_its_ways():
     rows = {row.name: row for row in comparison.rows([way_runs.run(), synthetic.run()])}
     assert rows["Kind of run"].words == ("several ways, really run", "measurement")
     assert rows["Kind of run"].topic == "kind"
-    assert "prompt lookup: 10, n-gram 2" in rows["Columns"].words[0]
+    assert "prompt lookup of 10, n-gram 2" in rows["Columns"].words[0]

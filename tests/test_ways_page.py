@@ -40,10 +40,10 @@ def test_the_answer_its_chart_and_its_table(store: Store):
     assert "straighten: measured" in said
     assert "verified: confirmed" not in said
     [chart] = [chart.proto for chart in app.get("plotly_chart")]
-    assert chart.alt.startswith("Ways to draft by speedup, break-even at 1x: The library's default (20, 0.4) 2.20x, Gamma 5 1.78x, Gamma 10 1.49x, ")
+    assert chart.alt.startswith("Ways to draft by speedup, break-even at 1x: The library's default (20, 0.4) 2.20x, Fixed gamma 5 1.78x, Fixed gamma 10 1.49x, ")
     assert "break-even 1x" in chart.spec
     shown = table(app, "Equal to plain")
-    assert list(shown["Way"]) == ["The library's default (20, 0.4)", "Gamma 5", "Gamma 10", "Prompt lookup of 10, n-gram 2", "Plain"]
+    assert list(shown["Way"]) == ["The library's default (20, 0.4)", "Fixed gamma 5", "Fixed gamma 10", "Prompt lookup of 10, n-gram 2", "Plain"]
     assert list(shown["Speedup"].round(2)) == [2.20, 1.78, 1.49, 1.31, 1.0]
     assert list(shown["Equal to plain"]) == ["12 of 12"] * 4 + ["reference"]
     first = shown.iloc[0]
@@ -58,7 +58,7 @@ def test_each_prompt_and_the_way_on(store: Store):
     each = table(app, "Begins")
     assert len(each) == 12
     whole = table(app, "Equal to plain").set_index("Way")["Speedup"]
-    for name in ("Gamma 5", "Prompt lookup of 10, n-gram 2"):
+    for name in ("Fixed gamma 5", "Prompt lookup of 10, n-gram 2"):
         assert each[name].min() < whole[name] < each[name].max()
     assert any("assistant_tokenizer=draft_tokenizer" in code.value and "assistant_confidence_threshold = 0.4" in code.value for code in app.code)
     assert links(app)["**Side by side**"] == "target=folder%3Abig_model&draft=folder%3Asmall_model"
@@ -73,7 +73,7 @@ def test_a_lossy_way_is_never_the_answer_however_fast(store: Store):
     assert set(table(app, "Equal to plain")["Equal to plain"]) == {"drawn, not compared", "reference"}
     assert list(table(app, "Timed at, no gain")["Draft"]) == ["small_model"] * 3
     why = "Lossy. The draft has other tokens, and Transformers 5.24 confuses its probabilities"
-    assert f"**Library default: 20, 0.4, Fixed gamma 5, Fixed gamma 10.** {why}" in texts(app).replace("\\", "")
+    assert f"**The library's default (20, 0.4), Fixed gamma 5, Fixed gamma 10.** {why}" in texts(app).replace("\\", "")
     [chart] = [chart.proto for chart in app.get("plotly_chart")]
     assert "Lossy: The library's default (20, 0.4) 2.20x (not to be used)" in chart.alt
     assert "diamond-open" not in chart.spec
@@ -89,10 +89,10 @@ def test_where_only_lossy_ways_were_run_nothing_is_recommended(store: Store):
 
 def test_differences_decide_what_may_be_used(store: Store):
     app = opened(store, way_runs.run(**FAST, parted={1: None, 2: 5.0, 3: 1e-5}))
-    assert app.title[0].value.startswith("Use small\\_model at gamma 10: :green[1.49x")
-    assert dict(zip(*(table(app, "Equal to plain")[name] for name in ("Way", "Equal to plain")), strict=True))["Gamma 10"] == "11 of 12, 1 near tie"
+    assert app.title[0].value.startswith("Use small\\_model with fixed gamma 10: :green[1.49x")
+    assert dict(zip(*(table(app, "Equal to plain")[name] for name in ("Way", "Equal to plain")), strict=True))["Fixed gamma 10"] == "11 of 12, 1 near tie"
     said = texts(app).replace("\\", "")
-    assert "**Library default: 20, 0.4.** Not proven. 1 answer of 12 differs from plain, and why was not found out." in said
+    assert "**The library's default (20, 0.4).** Not proven. 1 answer of 12 differs from plain, and why was not found out." in said
     assert "**Fixed gamma 5.** Lossy. 1 answer of 12 really differs from plain." in said
 
 
@@ -129,7 +129,7 @@ def test_what_was_kept_of_a_run_that_ended_early(store: Store, status: str, word
     assert warning.value.startswith(f"**{words}.**")
     assert "Kept: 30 timed calls. Differences from plain are looked into at the end" in warning.value
     assert button(app, "Run again")
-    assert "Gamma 5" not in list(table(app, "Equal to plain")["Way"]), "its difference was not looked into"
+    assert "Fixed gamma 5" not in list(table(app, "Equal to plain")["Way"]), "its difference was not looked into"
     check_no_markup(app)
 
 
@@ -164,7 +164,7 @@ def test_ways_without_a_draft_model_name_none(store: Store):
     assert "draft" not in next(element.value for element in app.markdown if "target big" in element.value)
     shown = table(app, "Equal to plain")
     assert set(shown["Way"]) == {
-        "Early exit after 2 layers (library default: 20, 0.4)",
+        "Early exit after 2 layers, the library's default (20, 0.4)",
         "The model's own heads (MTP)",
         "Prompt lookup of 5, n-gram 2",
         "Plain",
@@ -194,7 +194,7 @@ def test_ways_stand_beside_the_draft_models_of_their_group(store: Store):
     assert shown.set_index("Draft")["Setting"]["other_model"] == "fixed gamma 10"
     whole = {way.name: way.decode.value for way in ways.results(real) if way.decode}
     assert shown.set_index("Draft")["Speedup"]["other_model"] == pytest.approx(whole["fixed gamma 10"])
-    assert shown.set_index("Draft")["Speedup"]["Early exit"] == pytest.approx(whole["early exit after 2 layers: library default: 20, 0.4"])
+    assert shown.set_index("Draft")["Speedup"]["Early exit"] == pytest.approx(whole["early exit after 2 layers, the library's default (20, 0.4)"])
     assert pd.isna(shown.set_index("Draft")["alpha"]["other_model"]), "nothing was replayed for it"
     assert [links(app)[name] for name in ("**small\\_model**", "**other\\_model**, several ways, really run")] == [f"run={run_id}" for run_id in ids]
 
@@ -203,7 +203,7 @@ def test_lossy_ways_are_no_rows_but_sentences():
     found = rank([way_runs.run(sampled=True, group=GROUP)])
     assert [row.name for row in found.contenders] == ["Prompt lookup", "No draft"]
     assert len(found.left_out) == 3
-    assert found.left_out[1].startswith("small_model at gamma 5: Lossy. The draft has other tokens")
+    assert found.left_out[1].startswith("small_model with fixed gamma 5: Lossy. The draft has other tokens")
 
 
 def test_a_group_of_ways_alone_has_a_page(store: Store):

@@ -13,7 +13,7 @@ from core.errors import NotMeasured
 from core.figures import Range, ranges
 from core.group import Ranking, rank
 from core.group_rows import Contender
-from core.policies import Drafting, FixedGamma, TransformersDefault, describe
+from core.policies import Drafting, describe
 from core.recommend import FLAT
 from core.runs import Run
 from core.ui import desk, look, numbers, result
@@ -106,14 +106,7 @@ def _unique(ranking: Ranking) -> list[str]:
 
 def _with_setting(each: Contender) -> str:
     """A contender at its best setting, as a person would say it."""
-    policy = each.policy
-    if each.draft is None or not isinstance(policy, Drafting):
-        return look.plain(way_words.setting(policy))
-    if policy == TransformersDefault():
-        return f"{name(each)} with the library's default ({policy.limit}, {policy.threshold:g})"
-    if policy == FixedGamma(policy.limit):
-        return f"{name(each)} at gamma {policy.limit}"
-    return f"{name(each)}, {describe(policy)}"
+    return way_words.title(name(each) if each.draft is not None and isinstance(each.policy, Drafting) else "", each.policy)
 
 
 def _chart(ranking: Ranking) -> None:

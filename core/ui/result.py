@@ -133,7 +133,7 @@ def verdict_card(analysis: Analysis) -> None:
     look.fact_row(
         [
             look.Fact("Formula says", numbers.ratio(formula), f"at gamma {int(analysis.formula.argmax()) + 1}"),
-            look.Fact("Library default", numbers.ratio(analysis.known(TransformersDefault())), "20 drafts, 0.4"),
+            look.Fact("Library's default", numbers.ratio(analysis.known(TransformersDefault())), "20 drafts, 0.4"),
             look.Fact("Acceptance", f"{alpha.value:.2f}", numbers.interval(alpha.for_traffic)),
         ]
     )

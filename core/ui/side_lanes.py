@@ -19,7 +19,7 @@ from core.vocab import VocabVerdict
 LOOK_AGAIN_S = 1.0
 RECOMMENDED, DEFAULT, FIXED, UNSURE, MOVING = "recommended", "default", "fixed", "confidence", "heuristic"
 KINDS = {
-    DEFAULT: "Library default: up to 20, stop below 0.4",
+    DEFAULT: "The library's default: up to 20, stop below 0.4",
     FIXED: "Fixed gamma",
     UNSURE: "Up to gamma, stop when unsure",
     MOVING: "Heuristic: longer when right, shorter when wrong",

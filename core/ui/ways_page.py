@@ -15,7 +15,7 @@ from core.analysis import sentence_case
 from core.candidates import Setting, gather
 from core.engines import intersection
 from core.figures import Known, Range, ranges
-from core.policies import Drafting, Plain
+from core.policies import Drafting, Plain, describe
 from core.runs import Run
 from core.ui import desk, look, numbers, provenance, result
 from core.way_calls import Speed, beside_plain
@@ -68,7 +68,7 @@ def _facts(run: Run, found: Choice) -> str:
         return look.plain(found.reasons[0])
     way = ways.results(run)[found.lane]
     these, traffic = numbers.interval(found.speed.these), numbers.interval(found.speed.traffic)
-    name = look.plain(sentence_case(way_words.setting(run.spec.lanes[found.lane].policy)))
+    name = look.plain(sentence_case(describe(run.spec.lanes[found.lane].policy)))
     parts = [f"{name} gives **{numbers.ratio(found.speed.value)}**;"] if found.verdict == "leave_off" else []
     parts.append(f"**{these}** on these prompts;" if these else "Each prompt was run once, so no interval on these prompts;")
     parts.append(f"**{traffic}** for traffic like these." if traffic else "too few prompts for an interval for other traffic.")
@@ -121,7 +121,7 @@ def _range(run: Run, way: WayResult, speed: Speed, known: Known, *, on_these: bo
 
 def label(run: Run, way: WayResult) -> str:
     """A way's name, with its draft where several drafts are in the run."""
-    name = way_words.setting(run.spec.lanes[way.lane].policy)
+    name = describe(run.spec.lanes[way.lane].policy)
     drafts = {address(lane.draft or run.spec.draft) for lane in run.spec.lanes if isinstance(lane.policy, Drafting)}
     return sentence_case(f"{way.draft}, {name}" if way.draft and len(drafts) > 1 else name)
 
