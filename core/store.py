@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, true, update
 
 from core import notes, run_rows, turns
 from core.database import devices, prompt_drafts, results, runs, traces
@@ -257,15 +257,16 @@ class Store(Shelf):
             found = connection.execute(select(devices.c.data).order_by(devices.c.number)).scalars()
             return [DeviceInfo.model_validate_json(data) for data in found]
 
-    def save_prompts(self, draft_id: str, text: str) -> None:
-        """Keep pasted text under an id; only the newest hundred are kept."""
-        kept = select(prompt_drafts.c.id).order_by(prompt_drafts.c.changed_s.desc()).limit(DRAFTS_KEPT)
+    def save_prompts(self, draft_id: str, text: str, account: str = "") -> None:
+        """Keep pasted text under an id; only the newest hundred are kept, of each account by itself. account: what its ids begin with."""
+        among = prompt_drafts.c.id.startswith(f"{account}-", autoescape=True) if account else true()
+        kept = select(prompt_drafts.c.id).where(among).order_by(prompt_drafts.c.changed_s.desc()).limit(DRAFTS_KEPT)
         with self._begin() as connection:
             connection.execute(delete(prompt_drafts).where(prompt_drafts.c.id == draft_id))
             newest_s = connection.execute(select(func.max(prompt_drafts.c.changed_s))).scalar() or 0.0
             changed_s = max(time.time(), newest_s + 1e-3)  # a clock that was set back must not make the text just saved the oldest
             connection.execute(insert(prompt_drafts).values(id=draft_id, text=text, changed_s=changed_s))
-            connection.execute(delete(prompt_drafts).where(prompt_drafts.c.id.not_in(kept)))
+            connection.execute(delete(prompt_drafts).where(among, prompt_drafts.c.id.not_in(kept)))
 
     def load_prompts(self, draft_id: str) -> str | None:
         """The pasted text, or None when nothing was saved under this id."""
@@ -288,8 +289,10 @@ class Store(Shelf):
                 connection.execute(insert(results), rows)
 
     def _shared(self, connection: Connection, run: Run) -> Run:
-        """A run as its share id shows it."""
-        reference = connection.execute(select(runs.c.share_id).where(runs.c.id == run.spec.reference)).scalar_one_or_none()
+        """A run as its share id shows it. An imported run may name any other as its reference, so only one of the same person is shown with it."""
+        owner = select(runs.c.person).where(runs.c.id == run.id).scalar_subquery()
+        of_the_same = (runs.c.id == run.spec.reference) & (runs.c.person == owner)
+        reference = connection.execute(select(runs.c.share_id).where(of_the_same)).scalar_one_or_none()
         spec = run.spec.model_copy(update={"reference": reference or "", "group": ""})
         shown = run.model_copy(update={"id": run.share_id, "spec": spec})
         return without_texts(shown) if "://" in self.place else without_texts(shown, installation_key(Path(self.place).parent))

@@ -91,6 +91,21 @@ def test_a_login_that_cannot_be_read_lets_nobody_in(app_site: None, tmp_path: Pa
     assert [shown.value for shown in app.title] == ["The login cannot be read"]
 
 
+@pytest.mark.parametrize(("written", "asked"), [("[auth]", True), ("[another]", False)])
+def test_an_empty_section_for_the_login_asks_for_one(app_site: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, asked: bool):
+    """Streamlit takes it for none."""
+    import streamlit as st
+
+    file = tmp_path / "secrets.toml"
+    file.write_text(written)
+    monkeypatch.setattr("streamlit.runtime.secrets.secrets_singleton._secrets", None)
+    get = st.get_option
+    monkeypatch.setattr(st, "get_option", lambda name: [str(file)] if name == "secrets.files" else get(name))
+    monkeypatch.setattr("streamlit.config.get_option", lambda name: [str(file)] if name == "secrets.files" else get(name))
+    app = ok(AppTest.from_file("../pages/runs.py", default_timeout=30).run())
+    assert (app.title[0].value == "Sign in to Draftgauge") is asked
+
+
 @pytest.mark.parametrize(
     ("claims", "allowed", "may"),
     [

@@ -9,9 +9,11 @@ pytestmark = pytest.mark.usefixtures("app_site")
 SCRIPT = "import streamlit as st\nfrom core.ui import person\nst.text(person.person())\nst.text(person.own('0123'))"
 
 
-def who(user: dict[str, str | bool]) -> list[str]:
-    app = AppTest.from_string(SCRIPT)
+def who(user: dict[str, str | bool], script: str = SCRIPT, **state: str) -> list[str]:
+    app = AppTest.from_string(script)
     app.user = user
+    for name, value in state.items():
+        app.session_state[name] = value
     app.run()
     assert not app.exception
     return [shown.value for shown in app.text]
@@ -38,3 +40,25 @@ def test_who_is_not_signed_in_is_a_tab_of_its_own_with_drafts_by_address_alone()
     assert first[0].startswith("tab-")
     assert first[0] != second[0]
     assert first[1] == second[1] == "0123"
+
+
+def test_a_draft_is_written_only_under_an_id_that_was_made_for_its_writer() -> None:
+    """Else somebody could send an address, and read later what was pasted into it."""
+    script = "import streamlit as st\nfrom core.ui import person\nst.text(person.draft_id(st.session_state.get('found', '')))"
+
+    def save(tab: str, found: str = "") -> str:
+        return who({}, script, _person=tab, found=found)[0]
+
+    mine = save("tab-mine")
+    assert save("tab-mine", mine) == mine
+    assert save("tab-mine") != mine
+    assert save("tab-another", mine) not in (mine, "")
+    for made_up in ("0123456789ab", mine[:-1], mine + "0", "é" * 28):
+        assert save("tab-mine", made_up) != made_up
+
+
+def test_no_address_leads_to_what_is_kept_under_another_kind_of_name() -> None:
+    script = "import streamlit as st\nfrom core.ui import person\nst.text(person.own(st.session_state['found'], st.session_state['kind']))"
+    assert who({}, script, found="abc", kind="side-") == ["side-abc"]
+    for found in ("side-abc", "user-0123456789abcdef-abc", "../abc", "a b", "x" * 65, "\u00e9"):
+        assert who({}, script, found=found, kind="") == [""]

@@ -11,10 +11,10 @@ from core.child import Entry
 from core.errors import InvalidInput
 from core.history import Query
 from core.settings import Settings
-from core.store import Store
+from core.store import DRAFTS_KEPT, Store
 from core.ui import desk, person
 from tests import side_runs, synthetic
-from tests.apps import texts
+from tests.apps import button, texts
 from tests.test_door import open_as
 
 ANN: dict[str, object] = {"is_logged_in": True, "email": "ann@example.com", "sub": "1"}
@@ -126,3 +126,36 @@ def test_a_store_of_a_person_is_the_same_store(shared: Store, tmp_path: Path):
     mine = shared.seen_by("ann")
     assert mine.place == shared.place
     assert mine.add(synthetic.run().spec, "ann") in shared.queued()
+
+
+def test_a_run_names_no_other_person_s_run_as_its_reference(shared: Store):
+    """Whoever knows another's id could otherwise import a run that refers to it, and read its share id from their own share link."""
+    run = synthetic.run(prompts=8, tokens=32)
+    for name, reference in (("bobs2", "anns"), ("bobs3", "bobs")):
+        shared.insert(run.model_copy(update={"id": name, "spec": run.spec.model_copy(update={"reference": reference})}), "bob")
+    links = {name: shared.get(name).share_id for name in ("bobs", "bobs2", "bobs3")}
+    assert shared.seen_by("bob").get(links["bobs2"]).spec.reference == ""
+    assert shared.seen_by("ann").get(links["bobs3"]).spec.reference == links["bobs"]
+
+
+def test_nobody_s_drafts_push_out_those_of_an_account(store: Store):
+    store.save_prompts("user-ann-1", "of Ann", account="user-ann")
+    for number in range(DRAFTS_KEPT + 1):
+        store.save_prompts(f"user-bob-{number}", "of Bob", account="user-bob")
+    assert store.load_prompts("user-ann-1") == "of Ann"
+    assert store.load_prompts("user-bob-0") is None
+    assert store.load_prompts("user-bob-1") == "of Bob"
+
+
+def test_nothing_is_cleaned_up_while_another_s_run_is_measured(private: None, shared: Store):
+    """Neither where the page knows it, nor where the run began after the page was drawn."""
+    shared.seen_by("bob").delete(["bobs"])
+    measured = shared.add(synthetic.run().spec, "ann")
+    app = open_as("runs", BOB)
+    shared.claim(measured, "here", 1)
+    button(app, "Remove and compact").click().run()
+    assert "A run is being measured, so nothing was removed." in texts(app).replace("\\", "")
+    assert button(app, "Remove and compact").disabled
+    assert shared.seen_by("bob").deleted().runs == 1
+    shared.finish(measured, "done")
+    assert not button(open_as("runs", BOB), "Remove and compact").disabled

@@ -34,18 +34,26 @@ def planner(settings: Settings, app_site: None, monkeypatch: pytest.MonkeyPatch)
 def page() -> None:
     import streamlit as st
 
+    from core.prompt_rows import Room
     from core.ui import prompt_box
 
     asked: dict[str, Any] = st.session_state.get("asked", {})
-    st.session_state["found"] = prompt_box.prompt_box(asked.get("target", ""), asked.get("context"), 40, chat_template=asked.get("chat", False))
+    room = Room(text=asked.get("context"))
+    st.session_state["found"] = prompt_box.prompt_box(asked.get("target", ""), room, 40, chat_template=asked.get("chat", False))
 
 
-def open_box(**asked: Any) -> AppTest:
+def open_box(before: AppTest | None = None, **asked: Any) -> AppTest:
+    """The box at an address that somebody else has made up, or at the one where another tab of the same browser left it."""
     app = AppTest.from_function(page, default_timeout=30)
     app.user = {}
-    app.query_params["pasted"] = ID
+    app.session_state["_person"] = "tab-of-the-test"
+    app.query_params["pasted"] = draft_id(before) if before else ID
     app.session_state["asked"] = asked
     return ok(app.run())
+
+
+def draft_id(app: AppTest) -> str:
+    return "".join(app.query_params["pasted"])
 
 
 def found(app: AppTest) -> list[str]:
@@ -104,12 +112,15 @@ def test_choices_in_the_table_are_saved_and_found_again(store: Store) -> None:
     expected = (Prompt(text="one"), Prompt(text="one", label="**x**"))
     assert app.session_state["found"] == expected
     assert r"**2 prompts: 1 no label, 1 \*\*x\*\***, 1 left out" in texts(app)
-    again = open_box()
+    again = open_box(app)
     assert again.session_state["found"] == expected
     assert [(row["Include"], row["Label"]) for row in table(again)] == [(True, ""), (False, ""), (True, "**x**")]
     moved = paste(again, "new\none\ntwo\none")
     assert found(moved) == ["new", "one", "one"]
-    assert store.load_prompts(ID) == Draft.read(store.load_prompts(ID)).saved()
+    kept = store.load_prompts(draft_id(app))
+    assert kept == Draft.read(kept).saved()
+    assert draft_id(moved) == draft_id(app) != ID
+    assert store.load_prompts(ID) is None, "whoever made up an address reads nothing of what is written there"
 
 
 @pytest.mark.usefixtures("app_site")
@@ -129,7 +140,7 @@ def test_nothing_is_lost_when_the_text_cannot_be_read() -> None:
     assert found(app) == []
     assert not app.data_editor
     assert "line 1 has" in app.error[0].value
-    assert open_box().text_area[0].value == '{"prompt": 3}'
+    assert open_box(app).text_area[0].value == '{"prompt": 3}'
 
 
 @pytest.mark.usefixtures("app_site")
@@ -146,7 +157,7 @@ def test_a_csv_is_read_its_columns_chosen_and_all_of_it_found_again() -> None:
     assert found(ok(app.run())) == ["a long answer", "b", "c", "d"]
     app.selectbox[1].set_value("")
     assert {prompt.label for prompt in ok(app.run()).session_state["found"]} == {""}
-    again = open_box()
+    again = open_box(app)
     assert found(again) == ["a long answer", "b", "c", "d"]
     assert [box.value for box in again.selectbox] == ["answer", ""]
     next(button for button in again.button if button.label == "Remove").click()
@@ -190,7 +201,7 @@ def test_a_large_file_is_read_by_the_planner() -> None:
     until(app, lambda app: app.data_editor)
     assert len(found(app)) == 500
     assert "20,000 prompts were found, and a random 500 of them taken" in texts(app).replace("\\", "")
-    assert len(found(open_box())) == 500
+    assert len(found(open_box(app))) == 500
 
 
 @pytest.mark.usefixtures("planner")

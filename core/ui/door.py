@@ -22,7 +22,7 @@ def guard(settings: Settings) -> None:
     claims = st.user.to_dict()
     if _unreadable_secrets():
         _end("The login cannot be read", "secrets.toml is there and cannot be read, so nobody is let in. Its operator must correct it.")
-    elif "is_logged_in" in claims and not claims["is_logged_in"]:
+    elif not claims.get("is_logged_in") and ("is_logged_in" in claims or asks()):
         _login()
     elif (settings.private or settings.users) and not (claims.get("sub") or claims.get("email")):
         why = "This installation tells people apart, and no login is configured. Its operator must add one; the README says how."
@@ -30,6 +30,11 @@ def guard(settings: Settings) -> None:
     elif not admitted(claims, settings.users):
         who = plain(str(claims.get("email") or "This account"))
         _leave(f"**{who}** is signed in, but not on the list of people who may use this installation. Ask its operator, or use another account.")
+
+
+def asks() -> bool:
+    """Whether people must sign in: there is a section for it, even an empty one, or a secrets.toml that may hold one and cannot be read."""
+    return _unreadable_secrets() or (_has_secrets() and "auth" in st.secrets)
 
 
 def sign_out(settings: Settings) -> None:
@@ -46,13 +51,17 @@ def sign_out(settings: Settings) -> None:
 
 def _unreadable_secrets() -> bool:
     """Whether there is a file that may hold a login and cannot be read; Streamlit takes that for no login at all."""
-    if not any(Path(file).exists() for file in st.get_option("secrets.files")):
+    if not _has_secrets():
         return False
     try:
         len(st.secrets)
     except StreamlitSecretNotFoundError:
         return True
     return False
+
+
+def _has_secrets() -> bool:
+    return any(Path(file).exists() for file in st.get_option("secrets.files"))
 
 
 def _login() -> None:

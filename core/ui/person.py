@@ -4,10 +4,14 @@ The queue is fair to each person, and prompts that somebody who is signed in has
 by the cookie that Streamlit gives each one against forged requests, which lasts until the browser is closed; without it a tab is a person.
 Whoever is not signed in can pretend to be several: limits per person are then a courtesy among colleagues. The ids are keyed hashes, so
 that the store holds no address.
+
+A draft is found again by an id in the address. Whoever has the address reads what is saved there, so a person writes only under ids that
+were made for them: otherwise somebody could send an address and read later what was pasted into it.
 """
 
 import hashlib
 import hmac
+import re
 import secrets
 
 import streamlit as st
@@ -16,7 +20,10 @@ from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_N
 
 from core import privacy
 
+DRAFT_ID = re.compile(r"[A-Za-z0-9]{1,64}")
 _TAB = "_person"
+_RANDOM = 12
+"""How many letters of a draft's id are drawn; the others say whose it is."""
 
 
 def person() -> str:
@@ -31,10 +38,26 @@ def signed_in() -> str:
     return _hashed("user", f"{user.get('iss', '')} {name}") if name else ""
 
 
-def own(draft_id: str) -> str:
-    """The id under which a draft is kept: for who is signed in one that is theirs alone, otherwise the address's, which nobody guesses."""
-    account = signed_in()
-    return f"{account}-{draft_id}" if account else draft_id
+def own(found: str, kind: str = "") -> str:
+    """The id under which a draft is kept: for who is signed in one that is theirs alone, otherwise the address's, which nobody guesses.
+
+    found: the id in the address; what can be none leads nowhere, so that no address leads to what is kept under other names.
+    kind: what the ids of this kind of draft begin with.
+    """
+    account, known = signed_in(), kind + found if DRAFT_ID.fullmatch(found) else ""
+    return f"{account}-{known}" if account else known
+
+
+def draft_id(found: str = "") -> str:
+    """The id in the address under which to save a draft: `found` where it was made for who looks at this page, otherwise a new one.
+
+    Raises StoreError where the data folder cannot be used.
+    """
+    return found if found and found == _draft_id(found[:_RANDOM]) else _draft_id(secrets.token_hex(_RANDOM // 2))
+
+
+def _draft_id(random: str) -> str:
+    return random + _hashed("draft", f"{person()} {random}").removeprefix("draft-")
 
 
 def _browser() -> str:

@@ -37,7 +37,7 @@ def draft() -> Draft:
 
 
 def draft_id() -> str:
-    """The id under which the prompts are saved."""
+    """The id under which the prompts are found."""
     found = st.query_params.get(PASTED) or st.session_state.get(_ID) or secrets.token_hex(6)
     st.session_state[_ID] = found
     return found
@@ -46,11 +46,11 @@ def draft_id() -> str:
 def save(changed: Draft) -> None:
     """Keep the draft, in this session even where the store cannot be written, and only there where runs are only shown."""
     wanted = draft_id()
-    st.session_state[_DRAFT] = (wanted, changed)
-    if desk.read_only():
-        return
-    try:
-        desk.desk()[0].save_prompts(person.own(wanted), changed.saved())
-    except DraftgaugeError as error:
-        st.toast(look.plain(str(error)), icon=":material/error:")
-    st.query_params[PASTED] = wanted
+    if not desk.read_only():
+        try:
+            wanted = person.draft_id(wanted)
+            desk.desk()[0].save_prompts(person.own(wanted), changed.saved(), account=person.signed_in())
+        except DraftgaugeError as error:
+            st.toast(look.plain(str(error)), icon=":material/error:")
+        st.query_params[PASTED] = wanted
+    st.session_state[_ID], st.session_state[_DRAFT] = wanted, (wanted, changed)

@@ -12,7 +12,7 @@ from core.errors import DraftgaugeError
 from core.planner import Planner
 from core.store import Store
 from core.ui import look, numbers
-from core.ui.desk import desk, planner, read_only
+from core.ui.desk import desk, everybodys, planner, read_only
 from core.ui.once import Once
 
 AGES = {"whenever it was deleted": 0.0, "deleted over 7 days ago": 7 * 86_400.0, "deleted over 30 days ago": 30 * 86_400.0}
@@ -44,11 +44,11 @@ def show() -> None:
         if said := st.session_state.pop(_SAID, ""):
             look.note(look.plain(said))
         if not read_only():
-            _buttons(store, deleted.runs)
+            _buttons(deleted.runs)
 
 
-def _buttons(store: Store, deleted: int) -> None:
-    measuring = any(entry.status == "running" for entry in store.alive())
+def _buttons(deleted: int) -> None:
+    measuring = _is_measuring()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         age = st.selectbox("Remove for good", list(AGES), key="purge_age", width=260, disabled=not deleted)
         st.button("Remove and compact", icon=":material/cleaning_services:", disabled=measuring, on_click=_begin, args=(AGES[age],))
@@ -56,8 +56,21 @@ def _buttons(store: Store, deleted: int) -> None:
     look.note("Waits until nothing is measured." if measuring else "What is removed for good cannot be restored. Compacting gives free room back.")
 
 
+def _is_measuring() -> bool:
+    """Whether anything is measured, whoever asked for it."""
+    return any(entry.status == "running" for entry in everybodys().alive())
+
+
 def _begin(age_s: float) -> None:
-    st.session_state[_TASK] = _thread().submit(_tidy, desk()[0], planner(), time.time() - age_s)
+    """Begin to clean up, unless a run was begun since the page was drawn."""
+    state = st.session_state
+    try:
+        if _is_measuring():
+            state[_SAID] = "A run is being measured, so nothing was removed. Try again when it has ended."
+        else:
+            state[_TASK] = _thread().submit(_tidy, desk()[0], planner(), time.time() - age_s)
+    except DraftgaugeError as error:
+        state[_SAID] = str(error)
 
 
 def _tidy(store: Store, jobs: Planner, before_s: float) -> str:

@@ -3,7 +3,6 @@
 The text is kept in the session, and under an id in the store so that a reload finds it again; it never goes into the address.
 """
 
-import secrets
 from collections.abc import Sequence
 
 import streamlit as st
@@ -16,6 +15,8 @@ from core.ui import desk, look, person
 
 TEXT, TAKEN, SAVED, HISTORY = "side_text", "side_taken", "text", "_side_history"
 _OWN = "_side_own_text"
+KIND = "side-"
+"""Before the ids of these texts in the store, which keeps them beside the prompts of other pages."""
 HIGH_PX = 150
 LONGEST = 20 * MOST_CHARACTERS
 """Of what is taken from a browser at all; between the two a sentence says that it is too long."""
@@ -81,7 +82,7 @@ def _begin(offered: Sequence[Prompt]) -> None:
     if TEXT in st.session_state:
         return
     saved = st.query_params.get(SAVED)
-    kept = desk.desk()[0].load_prompts(person.own(f"side-{saved}")) if saved else None
+    kept = desk.desk()[0].load_prompts(person.own(saved, KIND)) if saved else None
     if kept is None and offered:
         take(offered[0])
     else:
@@ -93,12 +94,11 @@ def _save() -> None:
     st.session_state[_OWN] = True
     if desk.read_only():
         return
-    saved = st.query_params.get(SAVED) or secrets.token_hex(6)
     try:
-        desk.desk()[0].save_prompts(person.own(f"side-{saved}"), st.session_state.get(TEXT) or "")
+        saved = st.query_params[SAVED] = person.draft_id(st.query_params.get(SAVED, ""))
+        desk.desk()[0].save_prompts(person.own(saved, KIND), st.session_state.get(TEXT) or "", account=person.signed_in())
     except DraftgaugeError as error:
         st.toast(look.plain(str(error)), icon=":material/error:")
-    st.query_params[SAVED] = saved
 
 
 def _history(*, chat_template: bool) -> tuple[Message, ...]:
