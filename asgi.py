@@ -12,7 +12,6 @@ from core.ui.desk import settings
 app = st.App(
     Path(__file__).with_name("app.py"),
     routes=[Route("/ready", server.ready)],
-    middleware=[Middleware(server.SecurityHeaders, embed_in=settings().embed_in)],
+    middleware=[Middleware(server.SecurityHeaders, embed_in=settings().embed_in), Middleware(server.OwnPages)],
     lifespan=server.lifespan,
-    on_script_error=server.said,
 )

@@ -1,13 +1,17 @@
 """Logs of the processes: one line for each event, with the run's id where there is one, without secrets, and without prompts.
 
 A traceback stays on its line, with `\\n` for its line breaks, so that a log can be read line by line and nobody can forge a second line by
-the text of an error. `private` names the texts of the run under way: where an error repeats one, its place is marked.
-Not covered: what libraries print by themselves.
+the text of an error. `private` names the texts of the run under way: where an error repeats one, its place is marked. The web process, which
+does not know whose texts an unexpected error may repeat, writes only its kind and where it happened. Libraries that brought a log of their
+own write into this one. Not covered: what libraries print by other means, and loggers that they set up later.
 """
 
 import contextlib
 import logging
+import threading
+import traceback
 from collections.abc import Generator, Iterable
+from typing import Any
 
 from core.redact import redacted
 
@@ -25,12 +29,22 @@ class OneLine(logging.Formatter):
         return without_private(redacted(super().format(record))).replace("\r", "\\r").replace("\n", "\\n")
 
 
-def set_up() -> None:
-    """Write the log of this process to standard error: this program's events, and the warnings of libraries."""
+def set_up(*, words: bool = True) -> None:
+    """Write the log of this process to standard error: this program's events, and what libraries log or warn of.
+
+    words: whether an error's own words may be written, and not only its kind and its places.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine(FORMAT))
+    logging.setLogRecordFactory(logging.LogRecord if words else _without_words)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.captureWarnings(True)
+    for logger in list(logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):
+            logger.handlers.clear()
+            logger.propagate = True
     logging.getLogger("draftgauge").setLevel(logging.INFO)
+    threading.excepthook = _thread_failed
 
 
 @contextlib.contextmanager
@@ -49,3 +63,32 @@ def without_private(text: str) -> str:
     for part in sorted(_private, key=len, reverse=True):
         text = text.replace(part, "[text of the run]")
     return text
+
+
+def _without_words(*arguments: Any, **more: Any) -> logging.LogRecord:
+    """A record in which the text of its error is made already, so that no formatter makes another one."""
+    record = logging.LogRecord(*arguments, **more)
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None:
+        record.exc_text = _places(error)
+    return record
+
+
+def _places(error: BaseException) -> str:
+    """What led to the error, and the error: the kind of each, and the places it went through."""
+    chain: list[BaseException] = []
+    led: BaseException | None = error
+    while led is not None and led not in chain:
+        chain.append(led)
+        led = led.__cause__ or led.__context__
+    return "; then ".join(f"{type(one).__name__} ({_way(one)})" for one in reversed(chain))
+
+
+def _way(error: BaseException) -> str:
+    return ", ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__))
+
+
+def _thread_failed(failed: threading.ExceptHookArgs) -> None:
+    name = failed.thread.name if failed.thread else "that has gone"
+    error = failed.exc_value or failed.exc_type()
+    logging.getLogger("draftgauge").error("the thread %s failed", name, exc_info=error)

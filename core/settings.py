@@ -17,6 +17,11 @@ ADDRESS = re.compile(r"[^@\s]*@[^@\s]+")
 SITE = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:\d{1,5})?")
 
 
+def _cores() -> int:
+    """The cores that this process may use: where a container or a service was given some, these. A share of their time is not seen."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+
+
 class Settings(BaseSettings):
     """Every setting with its default. Relative folders are made absolute, because workers run in another folder."""
 
@@ -24,7 +29,7 @@ class Settings(BaseSettings):
 
     data: Path = Field(default_factory=lambda: user_data_path("draftgauge", appauthor=False), description="folder of the store and of worker logs")
     model_roots: list[Path] = Field(default=[], description="folders whose sub-folders hold models in the Hugging Face layout, as a JSON list")
-    threads: int = Field(default=max(1, (os.cpu_count() or 2) - 1), ge=1, description="torch threads of the worker on a CPU")
+    threads: int = Field(default=max(1, _cores() - 1), ge=1, description="torch threads of the worker on a CPU")
     queue_length: int = Field(default=20, ge=1, description="jobs that may wait; one more is refused with a sentence")
     queue_each: int = Field(default=10, ge=1, description="jobs of one person that may wait; one more is refused with a sentence")
     read_only: bool = Field(default=False, description="true: runs are only shown; nothing is measured, cancelled, edited, deleted or imported")

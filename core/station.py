@@ -147,6 +147,8 @@ class Station:
             event = self._next_event()
         if self._child is not None:
             self._child.stop(STOP_PATIENCE_S)
+        if self._job is not None:
+            log.info("run %s on %s ended: the server stops", self._job.run_id, self._device)
 
     def _next_event(self) -> Event:
         try:

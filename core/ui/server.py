@@ -3,7 +3,8 @@
 The content policy lets the browser take scripts, styles, fonts and data from this server alone, so that even a text that were drawn as HTML by
 mistake could run nothing and call nobody. Streamlit styles its elements inline, so styles may be inline; its one inline script, and those of
 the replay of a side-by-side run (which a framed document inherits), are named by their hashes. `blob:` is for Streamlit's own components.
-Source for what Streamlit 1.67 loads: its `static/index.html`. Not covered: TLS and its header (HSTS), which belong to the proxy in front.
+Source for what Streamlit 1.67 loads: its `static/index.html`. Not covered: TLS and its header (HSTS), which belong to the proxy in front
+(`tools/deploy`).
 """
 
 import logging
@@ -12,13 +13,15 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import streamlit as st
 from anyio import to_thread
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from core import player
 from core.errors import DraftgaugeError
@@ -27,6 +30,8 @@ from core.ui import desk
 
 log = logging.getLogger("draftgauge.server")
 
+POLICY_VIOLATION = 1008
+"""The code with which a websocket is refused (RFC 6455)."""
 INDEX = Path(st.__file__).with_name("static") / "index.html"
 
 
@@ -76,6 +81,24 @@ class SecurityHeaders:
         await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
 
 
+class OwnPages:
+    """Refuses the websocket of another site's page; ASGI middleware.
+
+    Streamlit refuses it too, but asks a service in the Internet for this machine's address first, while every session waits.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what comes from here, or from no browser."""
+        if scope["type"] == "websocket" and not _is_own(Headers(scope=scope)):
+            log.warning("refused the websocket of another site's page")
+            await WebSocket(scope, receive, send).close(POLICY_VIOLATION)
+        else:
+            await self._app(scope, receive, send)
+
+
 async def ready(_request: Request) -> PlainTextResponse:
     """200 when runs can be read and written, 503 when not; why not is in the log, because it names folders."""
     try:
@@ -89,7 +112,8 @@ async def ready(_request: Request) -> PlainTextResponse:
 @asynccontextmanager
 async def lifespan(_app: Any) -> AsyncGenerator[None]:
     """The worker begins to load before the first visitor comes; at the end it is stopped, and the run under way keeps what it measured."""
-    set_up()
+    set_up(words=False)
+    logging.getLogger("uvicorn.access").propagate = False  # a line for every file of every page is the proxy's to write
     try:
         await to_thread.run_sync(_look)
     except DraftgaugeError as error:  # every page says it too, and tries again
@@ -99,10 +123,9 @@ async def lifespan(_app: Any) -> AsyncGenerator[None]:
     log.info("stopped")
 
 
-def said(error: Exception) -> bool:
-    """One line for a page that failed; the browser says so without details."""
-    log.error("a page failed", exc_info=error)
-    return False
+def _is_own(headers: Headers) -> bool:
+    origin = headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == headers.get("host") or origin in st.get_option("server.corsAllowedOrigins")
 
 
 def _look() -> None:

@@ -39,7 +39,7 @@ def serve(folder: Path, script: str = "app.py", *, port: int = 0, **settings: st
     Whatever the server, its workers and its jobs call on other machines, the Hub aside, is refused, and fails the test at the end.
     """
     port = port or free_port()
-    server = start(folder, port, script, **settings)
+    server = start(folder, port, script, None, **settings)
     try:
         yield f"http://localhost:{port}"
     finally:
@@ -56,12 +56,14 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def start(folder: Path, port: int, script: str = "app.py", **settings: str) -> subprocess.Popen[bytes]:
-    """The app's process, once it answers; to be ended by who asked for it."""
+def start(folder: Path, port: int, script: str = "app.py", log: Path | None = None, **settings: str) -> subprocess.Popen[bytes]:
+    """The app's process, once it answers; to be ended by who asked for it. log: where everything goes that it prints."""
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port), "--server.headless", "true"]
     fence = {"DRAFTGAUGE_TEST_FENCE": str(folder / CALLED), "PYTHONPATH": os.pathsep.join(filter(None, (FENCE, os.environ.get("PYTHONPATH"))))}
     environment = os.environ | {"DRAFTGAUGE_DATA": str(folder), "XDG_RUNTIME_DIR": str(folder)} | fence | settings
-    server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+    with contextlib.ExitStack() as opened:
+        file = opened.enter_context(log.open("wb")) if log else None
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file or subprocess.DEVNULL, stderr=file)
     try:
         _wait_for(f"http://localhost:{port}/_stcore/health")
     except RuntimeError:

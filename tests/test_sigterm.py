@@ -1,0 +1,64 @@
+"""What an operator's SIGTERM does to `streamlit run asgi.py` in the middle of a measurement, with a tab open, and what its logs say of it."""
+
+import contextlib
+import signal
+import time
+from pathlib import Path
+
+from core.runs import RunSpec
+from core.settings import Settings
+from core.store import open_store
+from tests.benches import alive, until, worker_pid
+from tests.browser.server import free_port, start
+from tests.models import TEXTS, spec_of, write_pair
+from tests.sessions import Session, play
+from tests.test_logs import LINE
+
+WITHIN_S = 10.0
+"""A worker has 2 seconds; the rest is for a machine that runs other tests."""
+
+
+def long_run(folder: Path) -> RunSpec:
+    folder.mkdir()
+    spec = spec_of(write_pair(folder), prompts=len(TEXTS))
+    return spec.model_copy(update={"prompts": spec.prompts * 100, "max_new_tokens": 128})
+
+
+def test_sigterm_keeps_what_was_measured_and_leaves_nobody_behind(tmp_path: Path) -> None:
+    settings, port, printed = Settings(data=tmp_path), free_port(), tmp_path / "printed.log"
+    with contextlib.closing(open_store(settings)) as store:
+        spec = long_run(tmp_path / "models")
+        busy, waiting = store.add(spec), store.add(spec)
+        roots = f'["{tmp_path / "models"}"]'
+        server = start(tmp_path, port, "asgi.py", printed, DRAFTGAUGE_MODEL_ROOTS=roots, STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE="true")
+
+        async def stop_while_somebody_looks() -> None:
+            async with Session.open(f"http://localhost:{port}", "measure", f"run={busy}") as tab:
+                server.send_signal(signal.SIGTERM)
+                with contextlib.suppress(AssertionError):  # it only asks until the server has gone
+                    await tab.until("nothing that is ever said", within_s=1.0)
+
+        try:
+            until(lambda: store.get(busy).generations != (), within_s=60)
+            measured, pid = store.get(busy).generations, worker_pid(settings, busy)
+            began = time.monotonic()
+            play(stop_while_somebody_looks())
+            server.wait(WITHIN_S)
+            assert time.monotonic() - began < WITHIN_S
+        finally:
+            server.kill()
+            server.wait()
+        assert server.returncode == -signal.SIGTERM, "systemd and containers take that for a clean end"
+        assert not alive(pid)
+        run = store.get(busy)
+        assert (run.status, store.status(waiting)) == ("interrupted", "queued")
+        assert run.generations[: len(measured)] == measured
+        assert "The app was stopped while this run was measured." in run.error
+    said = {name: (tmp_path / name).read_text(encoding="utf-8") for name in ("printed.log", "worker-cpu.log")}
+    for text in said.values():
+        assert [line for line in text.splitlines() if not LINE.fullmatch(line)] == []
+        assert not any(part in text for prompt in TEXTS for part in prompt.splitlines())
+    assert f"INFO draftgauge.station: run {busy} on cpu begins" in said["printed.log"]
+    assert f"INFO draftgauge.station: run {busy} on cpu ended: the server stops" in said["printed.log"]
+    assert f"INFO draftgauge.worker: run {busy} begun" in said["worker-cpu.log"]
+    assert said["printed.log"].splitlines()[-1].split(": ", 1)[1].startswith("Finished server process")
