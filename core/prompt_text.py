@@ -99,9 +99,18 @@ def labelled(found: Found, label: Any) -> Found:
     """The prompt with its label, if that is one."""
     if not label or found.why:
         return found
-    if not isinstance(label, str) or len(label.strip()) > LONGEST_LABEL:
+    if not isinstance(label, str) or len(label.strip()) > LONGEST_LABEL or not _is_unicode(label):
         return Found(found.number, why=f"has a label that is not text of at most {LONGEST_LABEL} characters")
     return found._replace(label=label.strip())
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it has no half of a surrogate pair, as JSON can write it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _entry(number: int, entry: Any) -> Found:

@@ -49,7 +49,7 @@ def unpack_traces(data: bytes) -> tuple[PromptTrace, ...]:
             arrays: dict[str, Array] = {name: file[name] for name in file.files}
         return _traces(arrays)
     except (ValueError, TypeError, KeyError, IndexError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise StoreError(f"The recorded trace is damaged ({error}). Measure this pair again.") from error
+        raise StoreError(f"The recorded trace is damaged ({str(error)[:200]}). Measure this pair again.") from error
 
 
 def _traces(arrays: Mapping[str, Array]) -> tuple[PromptTrace, ...]:

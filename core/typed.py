@@ -11,6 +11,7 @@ from core.decoding import Decoding
 from core.runs import CONFIRM_S
 
 MOST_STOPS, LONGEST_STOP = 16, 200
+MOST_TOP_K = 1_000_000
 MOST_SEED = 2**53 - 1
 """The largest whole number that browsers keep exact."""
 MOST_CONFIRM_S = 86_400
@@ -40,7 +41,7 @@ class Typed:
         """A sentence for each value that cannot be used; none when all can. What greedy decoding does not look at is not judged."""
         sampling = [
             _open("Temperature", self.temperature, 10, "For the likeliest token every time choose greedy."),
-            _between("Top-k", self.top_k, 0, 1_000_000, "0 leaves it off."),
+            _between("Top-k", self.top_k, 0, MOST_TOP_K, "0 leaves it off."),
             _open("Top-p", self.top_p, 1, "1 leaves it off."),
             _open("Draft temperature", self.draft_temperature, 10, "Empty, the draft has the target's."),
         ]

@@ -87,9 +87,11 @@ def _known_type(raw: Mapping[str, Any]) -> str:
     model_type = raw.get("model_type")
     own_code = " The repository brings code of its own, which is not run here." if raw.get("auto_map") else ""
     if not isinstance(model_type, str) or not model_type:
-        raise ModelError(f"This config names no architecture (model_type is {model_type!r}), so its memory cannot be estimated.{own_code}")
+        raise ModelError(f"This config names no architecture (model_type is {_shown(model_type)}), so its memory cannot be estimated.{own_code}")
     if model_type not in CONFIG_MAPPING:
-        raise ModelError(f"The architecture {model_type!r} is not one that Transformers can build, so its memory cannot be estimated.{own_code}")
+        raise ModelError(
+            f"The architecture {_shown(model_type)} is not one that Transformers can build, so its memory cannot be estimated.{own_code}"
+        )
     return model_type
 
 
@@ -108,9 +110,9 @@ def _entries(raw: Mapping[str, Any], place: str = "", depth: int = 0) -> Iterato
     for key, value in raw.items():
         if key in _DROPPED or key in _OTHER_SENSES:
             continue
-        yield f"{place}{key}", str(key), value
+        yield f"{place}{str(key)[:60]}", str(key), value
         if isinstance(value, Mapping) and depth < 4:
-            yield from _entries(value, f"{place}{key}.", depth + 1)
+            yield from _entries(value, f"{place}{str(key)[:60]}.", depth + 1)
 
 
 def _check_size(place: str, key: str, value: object) -> None:
@@ -123,9 +125,9 @@ def _check_size(place: str, key: str, value: object) -> None:
     if isinstance(value, bool | float) and not counted and key not in (*WIDTHS, "vocab_size"):
         return  # a switch or a factor whose name ends like a size
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ModelError(f"{place} is {value!r} in this config; it must be a whole number. Correct the config.")
+        raise ModelError(f"{place} is {_shown(value)} in this config; it must be a whole number. Correct the config.")
     if value < 0 or (value == 0 and (counted or key in (*WIDTHS, "vocab_size"))) or value > LARGEST_SIZE:
-        raise ModelError(f"{place} is {value:,} in this config, which no model has. Correct the config.")
+        raise ModelError(f"{place} is {f'{value:,}'[:80]} in this config, which no model has. Correct the config.")
     if _LAYERS.fullmatch(key) and value > MOST_LAYERS:
         raise ModelError(f"{place} is {value:,} in this config; models of more than {MOST_LAYERS} layers are not built here. Correct the config.")
 
@@ -134,7 +136,7 @@ def _check_dtypes(part: Mapping[str, Any]) -> None:
     named = {key: str(part[key]).removeprefix("torch.") for key in ("dtype", "torch_dtype") if isinstance(part.get(key), str)}
     for key, name in named.items():
         if not _DTYPE.fullmatch(name):
-            raise ModelError(f"{key} is {name!r} in this config, which is no dtype. Correct the config, for example to 'bfloat16'.")
+            raise ModelError(f"{key} is {_shown(name)} in this config, which is no dtype. Correct the config, for example to 'bfloat16'.")
     if len(set(named.values())) > 1:
         raise ModelError(f"This config contradicts itself: dtype is {named['dtype']!r} and torch_dtype is {named['torch_dtype']!r}. Remove one.")
 
@@ -184,7 +186,7 @@ def _check_stated(raw: Mapping[str, Any], config: PretrainedConfig, text: Pretra
         read = getattr(text, key, value) if text is not config and not config.is_encoder_decoder and _SIZE.fullmatch(key) else value
         if read != value:
             place = f"because the sizes of {config.model_type!r} belong into text_config"
-            raise ModelError(f"{key} is {value!r} in this config, but Transformers reads {read!r}, {place}. Correct the config.")
+            raise ModelError(f"{key} is {_shown(value)} in this config, but Transformers reads {_shown(read)}, {place}. Correct the config.")
     default = next((field.default for field in fields(type(text)) if field.name == "num_key_value_heads"), None)
     if isinstance(default, int) and "num_key_value_heads" not in raw and not hasattr(text, "kv_lora_rank"):
         raise ModelError("This config states no number of KV heads, so its cache cannot be sized. Add num_key_value_heads.")
@@ -215,11 +217,11 @@ def _check_purpose(raw: Mapping[str, Any], config: PretrainedConfig) -> None:
     """Embedding models, classifiers and encoders write no text; draft heads are no models of their own."""
     architecture = _architecture(raw)
     if _DRAFT_HEAD.search(architecture):
-        raise ModelError(f"{architecture} is a draft head that reads its target's hidden states, no model of its own. Choose a complete model.")
+        raise ModelError(f"{architecture[:80]} is a draft head that reads its target's hidden states, no model of its own. Choose a complete model.")
     writers = (auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)
     bare = architecture in auto.MODEL_MAPPING_NAMES.values() and not any(architecture in names.values() for names in writers)
     if _NO_TEXT.search(architecture) or (bare and not config.is_encoder_decoder):
-        raise ModelError(f"{architecture} is an embedding or classification model: it writes no text, so it can be neither target nor draft.")
+        raise ModelError(f"{architecture[:80]} is an embedding or classification model: it writes no text, so it can be neither target nor draft.")
     encoder = config.model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES and not config.is_encoder_decoder
     if encoder and not getattr(config, "is_decoder", False):
         raise ModelError(f"{config.model_type!r} is an encoder: it writes no text, so it can be neither target nor draft.")
@@ -259,6 +261,12 @@ def _notes(raw: Mapping[str, Any], config: PretrainedConfig, text: PretrainedCon
     part = next((raw[name] for name in TEXT_PARTS if isinstance(raw.get(name), Mapping)), raw)
     if not any(_stated(part, text).values()):
         yield f"The config states no layers, width or heads; those that the library gives {text.model_type!r} are used."
+
+
+def _shown(value: object) -> str:
+    """For a sentence, and so never long."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def why(error: Exception) -> str:

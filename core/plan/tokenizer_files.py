@@ -20,11 +20,14 @@ from typing import Any, cast
 
 from tokenizers import Tokenizer
 
+from core.bounded import GIB, OutOfBounds, bounded
 from core.errors import ModelError
 
 LARGEST_BYTES = 64_000_000
 """Twice the largest that is known: 33 MB (Gemma 3)."""
 LARGEST_CONFIG_BYTES = 8_000_000
+MOST_MEMORY_BYTES = 4 * GIB
+LONGEST_S = 30.0
 LONGEST_SETTINGS = 4000
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 TIKTOKEN_LINE = re.compile(rb"[A-Za-z0-9+/]+=* \d+\r?\n")
@@ -43,7 +46,11 @@ class TokenizerFiles:
 
 def read_tokenizer(folder: Path) -> TokenizerFiles:
     """The tokenizer of a model folder. Raises ModelError when there is none, or a file is too large, damaged, or of no known kind."""
-    found = _read_base(folder)
+    try:
+        with bounded(MOST_MEMORY_BYTES, LONGEST_S):
+            found = _read_base(folder)
+    except OutOfBounds as error:
+        raise ModelError(f"Reading the tokenizer in {folder} {error}. Choose another model.") from error
     config = read_json(folder / "tokenizer_config.json")
     _add_listed(found, _decoder_entries(folder, config), renames=not (folder / "tokenizer.json").is_file())
     _add_roles(found, {**read_json(folder / "special_tokens_map.json"), **config})
@@ -57,8 +64,7 @@ def chat_template(folder: Path) -> str:
         return _decoded(file, read_bytes(file, LARGEST_CONFIG_BYTES))
     stated = read_json(folder / "tokenizer_config.json").get("chat_template")
     if isinstance(stated, list):
-        named = {entry.get("name"): entry.get("template") for entry in stated if isinstance(entry, dict)}
-        stated = named.get("default")
+        stated = next((entry.get("template") for entry in stated if isinstance(entry, dict) and entry.get("name") == "default"), None)
     return stated if isinstance(stated, str) else ""
 
 

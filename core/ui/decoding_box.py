@@ -17,7 +17,7 @@ from core.model_info import ModelInfo
 from core.placement import words as placed
 from core.planner import Answer, Failed, Ready, Waiting
 from core.runs import ModelRef, Placement, Prompt, RunSpec
-from core.typed import Typed
+from core.typed import MOST_TOP_K, Typed
 from core.ui import desk, look, numbers
 from core.ui.placement_box import placement_box
 
@@ -102,7 +102,7 @@ def _decoding(model: ModelInfo | None) -> bool:
     chosen = st.segmented_control("Decoding", [GREEDY, SAMPLING], required=True, key="decoding", help=how, **KEPT)
     if chosen != SAMPLING:
         return False
-    own = _own(model)
+    own = own_decoding(model)
     if own:
         said = ", ".join(f"{name.replace('_', '-')} {value:g}" for name, value in own.items())
         label, why = f"Take the model's own: {said}", "From the target's generation config."
@@ -120,13 +120,14 @@ def _number(label: str, key: str, usual: float | None, step: float, form: str | 
     st.number_input(label, value=None if usual is None else "min", step=step, format=form, key=key, help=meaning, **KEPT, **how)
 
 
-def _own(model: ModelInfo | None) -> dict[str, float]:
-    """How the target's makers sample, where its generation config says that they do."""
+def own_decoding(model: ModelInfo | None) -> dict[str, float]:
+    """How the target's makers sample, where its generation config says that they do, in numbers that can be meant."""
     config = model.generation_config if model else {}
     if not config.get("do_sample"):
         return {}
     given = {name: config.get(name) for name in ("temperature", "top_k", "top_p")}
-    return {name: value for name, value in given.items() if isinstance(value, int | float) and not isinstance(value, bool)}
+    numbers = {name: value for name, value in given.items() if isinstance(value, int | float) and not isinstance(value, bool)}
+    return {name: value for name, value in numbers.items() if 0 <= value <= MOST_TOP_K}
 
 
 def _take(own: dict[str, float]) -> None:
