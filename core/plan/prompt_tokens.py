@@ -15,11 +15,16 @@ from transformers.utils import logging
 
 from core import chat
 from core.address import resolve
+from core.bounded import GIB, bounded
 from core.errors import InvalidInput, ModelError
 from core.hub_cache import cached_folder
 from core.plan.describe import describe
 from core.runs import ModelRef, Prompt
 from core.settings import Settings
+
+MOST_MEMORY_BYTES = 4 * GIB
+LONGEST_S = 100.0
+"""Of loading one; the library may have to convert an older kind first."""
 
 logging.disable_progress_bar()
 logging.set_verbosity_error()  # every text longer than the model's context would be warned of
@@ -101,7 +106,8 @@ def _fetched(ref: ModelRef, settings: Settings) -> Path:
 def _loaded(name: str, folder: Path, gguf_file: str, changed_ns: int) -> PreTrainedTokenizerBase:
     more = {"gguf_file": gguf_file} if gguf_file else {}
     try:
-        return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False, **more))
+        with bounded(MOST_MEMORY_BYTES, LONGEST_S):
+            return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False, **more))
     except Exception as error:  # the library raises whatever a damaged file makes it raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise ModelError(f"The tokenizer of {name} could not be loaded ({reason}). Check its files, or choose another model.") from error
