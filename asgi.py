@@ -8,10 +8,15 @@ from starlette.routing import Route
 
 from core.ui import server
 from core.ui.desk import settings
+from core.ui.gate import Gate
 
 app = st.App(
     Path(__file__).with_name("app.py"),
     routes=[Route("/ready", server.ready)],
-    middleware=[Middleware(server.SecurityHeaders, embed_in=settings().embed_in), Middleware(server.OwnPages)],
+    middleware=[
+        Middleware(server.SecurityHeaders, embed_in=settings().embed_in),
+        Middleware(server.OwnPages),
+        Middleware(Gate, users=settings().users),
+    ],
     lifespan=server.lifespan,
 )
