@@ -72,6 +72,12 @@ def test_nothing_is_overwritten_and_no_foreign_file_is_restored(settings: Settin
     empty = settings.model_copy(update={"data": tmp_path / "empty"})
     with pytest.raises(StoreError, match="There is no store in"):
         backup(empty, tmp_path / "other.sqlite")
+    empty.data.mkdir()
+    left = empty.data / f"{FILE_NAME}-wal"
+    left.write_bytes(b"of the store that was here")
+    with pytest.raises(StoreError, match=r"-wal is there already\. Stop the server"):
+        restore(empty, file)
+    left.unlink()
     file.write_bytes(b"no database" * 100)
     with pytest.raises(StoreError, match="damaged or not a Draftgauge store"):
         restore(empty, file)

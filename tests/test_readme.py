@@ -1,5 +1,7 @@
 """The README's commands and settings are the real ones."""
 
+import json
+import os
 import re
 from pathlib import Path
 
@@ -13,6 +15,15 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def test_every_setting_is_in_the_readme_and_no_other():
     documented = set(re.findall(r"`DRAFTGAUGE_([A-Z_]+)` \|", README))
     assert documented == {name.upper() for name in Settings.model_fields}
+
+
+def test_the_defaults_in_the_readme_are_the_real_ones():
+    written = dict(re.findall(r"^\| `DRAFTGAUGE_([A-Z_]+)` \| (.*?) \|", README, re.MULTILINE))
+    defaults = {name.upper(): field.default for name, field in Settings.model_fields.items() if name not in ("data", "threads")}
+    assert {name: written[name].strip("`") for name in defaults} == {name: json.dumps(value) for name, value in defaults.items()}
+    assert written["DATA"] == "the user's data folder"
+    assert written["THREADS"] == "cores - 1"
+    assert Settings.model_fields["threads"].default == max(1, len(os.sched_getaffinity(0)) - 1)
 
 
 def test_ci_runs_exactly_the_test_command_of_the_readme():

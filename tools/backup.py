@@ -40,8 +40,9 @@ def backup(settings: Settings, file: Path) -> int:
 def restore(settings: Settings, file: Path) -> int:
     """Put a backup into a data folder without a store, bring it up to date, and read it once; the number of runs. Raises StoreError."""
     place = settings.data / FILE_NAME
-    if place.exists():
-        raise StoreError(f"{place} is there already. Stop the server and move it away first, or set DRAFTGAUGE_DATA to an empty folder.")
+    for part in (place, *(place.with_name(place.name + end) for end in ("-wal", "-shm"))):  # an old log would be taken for the backup's
+        if part.exists():
+            raise StoreError(f"{part} is there already. Stop the server and move it away first, or set DRAFTGAUGE_DATA to an empty folder.")
     try:
         settings.data.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, place)
