@@ -66,7 +66,7 @@ def mean_accept(traces: Sequence[PromptTrace]) -> float:
 
 def _recorded(run: Run) -> tuple[PromptTrace, ...]:
     if not run.traces:
-        raise NotMeasured("This run has no trace of any prompt yet: wait for the draft pass, or measure again.")
+        raise NotMeasured("The draft has read no answer of this run, so nothing can be said of it. Measure again, or wait while it is measured.")
     return run.traces
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-VERSION = 2
-"""Counted up when a job's answers change their shape, so that old ones are not read any more."""
+from core import version
+
+SHAPE = 2
+"""Counted up when a job's answers change their shape, so that old ones are not read any more; a new release makes all anew."""
 LARGEST_BYTES = 100_000_000
 
 
@@ -21,9 +23,13 @@ class Made:
     made_s: float
 
 
-def key(task: str, arguments: dict[str, Any]) -> str:
-    """The name of a job's answer: its task's, and then equal for equal arguments."""
-    return f"{task}-{hashlib.sha256(json.dumps([VERSION, task, arguments], sort_keys=True).encode()).hexdigest()[:40]}"
+def key(task: str, arguments: dict[str, Any], files: str = "") -> str:
+    """The name of a job's answer: its task's, and then equal for equal arguments, equal `files` and the same Draftgauge.
+
+    files: what the answer depends on beside its arguments (`core.stamp`).
+    """
+    known = json.dumps([SHAPE, version.VERSION, task, arguments, files], sort_keys=True)
+    return f"{task}-{hashlib.sha256(known.encode()).hexdigest()[:40]}"
 
 
 def read(folder: Path, name: str) -> Made | None:
@@ -40,8 +46,11 @@ def keep(folder: Path, name: str, made: Made) -> None:
     aside = folder / f"{name}.{threading.get_ident()}"
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        aside.write_text(json.dumps({"data": made.data, "made_s": made.made_s}))
-        aside.replace(folder / f"{name}.json")
+        try:
+            aside.write_text(json.dumps({"data": made.data, "made_s": made.made_s}))
+            aside.replace(folder / f"{name}.json")
+        finally:
+            aside.unlink(missing_ok=True)  # half of it would keep a full disk full
         prune(folder, LARGEST_BYTES)
 
 

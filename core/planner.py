@@ -12,20 +12,24 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from core import answers
+from core.address import resolve
 from core.answers import Made
-from core.errors import StoreError
+from core.errors import InvalidInput, StoreError
 from core.plan_child import PlanChild
 from core.settings import Settings
+from core.stamp import stamp
 
 MOST_REMEMBERED = 500
 IDLE_S = 90.0
 LOOK_AGAIN_S = 0.25
 TRY_AGAIN_S = 300.0
 """How long a failed job is left alone before somebody who asks for it starts it anew."""
-LOCAL = ("demo:", "folder:", "gguf:")
+REPLACEABLE = ("folder:", "gguf:")
+LOCAL = ("demo:", *REPLACEABLE)
 """How the addresses of models on this machine begin."""
 QUEUED = "waiting for its turn"
 WORKING = "reading"
@@ -140,10 +144,11 @@ class Planner:
     def ask(self, task: str, arguments: Arguments, *, again: bool = False) -> Answer:
         """The answer, or why there is none yet; starts the job when nobody has.
 
-        arguments: JSON; equal ones get the same answer. An old answer is given while it is being renewed.
+        arguments: JSON; equal ones get the same answer, as long as the files of a "model" on this machine stay the same. An old answer is
+        given while it is being renewed.
         again: do the job anew, even where an answer or a failure is kept.
         """
-        key = answers.key(task, arguments)
+        key = answers.key(task, arguments, self._files(arguments))
         with self._lock:
             state = self._states.get(key) or _State(answers.read(self._folder, key))
             if not state.waiting and (again or self._due(task, state)):
@@ -170,6 +175,16 @@ class Planner:
                 lane.put(None)
         for thread in self._threads:
             thread.join()
+
+    def _files(self, arguments: Arguments) -> str:
+        """Which files a model on this machine has now: somebody may put others in their place."""
+        named = str(arguments.get("model", ""))
+        if not named.startswith(REPLACEABLE):
+            return ""
+        try:
+            return stamp(Path(resolve(named, self._settings).path))
+        except InvalidInput:  # the job says what is wrong
+            return ""
 
     def _lane(self, task: str, arguments: Arguments) -> Lane:
         if self._tasks[task].heavy:

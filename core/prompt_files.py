@@ -10,6 +10,7 @@ import csv
 import hashlib
 import json
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any, cast
@@ -75,15 +76,23 @@ def keep(content: bytes, settings: Settings) -> str:
     folder = settings.data / "uploads"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f"{key}.part"
-        part.write_bytes(content)
-        part.replace(folder / key)
+        _write(folder / key, content)
         others = [file for file in folder.iterdir() if file.name != key]  # whatever the clock says, this one is the newest
         for old in sorted(others, key=lambda file: file.stat().st_mtime, reverse=True)[KEPT_FILES - 1 :]:
             old.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"The file could not be kept in {folder} ({error.strerror}). Free space or set DRAFTGAUGE_DATA.") from error
     return key
+
+
+def _write(place: Path, content: bytes) -> None:
+    """Aside and moved, so that nobody reads half of it, and nothing is left where the disk is full. Raises OSError."""
+    part = place.with_name(f"{place.name}.{secrets.token_hex(4)}")  # two tabs may bring the same file at once
+    try:
+        part.write_bytes(content)
+        part.replace(place)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def kept(key: str, settings: Settings) -> bytes:

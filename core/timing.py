@@ -211,7 +211,7 @@ def _first_token(run: Run, step_s: float) -> float:
 def median_cache(run: Run) -> float:
     """Tokens in the cache in the middle of the median prompt's answer. Raises NotMeasured without traces."""
     if not run.traces:
-        raise NotMeasured("This run has no trace of any prompt yet: wait for the draft pass, or measure again.")
+        raise NotMeasured("The draft has read no answer of this run, so nothing can be said of it. Measure again, or wait while it is measured.")
     return float(np.median([middle_cache(trace) for trace in run.traces]))
 
 

@@ -21,7 +21,7 @@ from tests.pairs import load_pair
 
 TOKENS = 24
 GREEDY, SAMPLED = Decoding(), Decoding(sample=True, temperature=0.8, top_p=0.9)
-PLACE = Place(demo.FOLDER / "target", changed_ns=1)
+PLACE = Place(demo.FOLDER / "target", files="1")
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_an_answer_depends_on_the_target_and_not_on_the_draft(pair, prompts, cha
 def test_files_written_anew_are_another_target(pair, prompts):
     kept = Answers()
     answers(kept, pair, prompts[:1])
-    [(_, again)] = kept.of(spec(), pair, dataclasses.replace(PLACE, changed_ns=2), prompts[:1])
+    [(_, again)] = kept.of(spec(), pair, dataclasses.replace(PLACE, files="2"), prompts[:1])
     assert not again.reused
 
 

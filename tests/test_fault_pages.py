@@ -3,11 +3,14 @@
 import contextlib
 import json
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from core import answers, database, prompt_files
 from core.bench import Bench
 from core.errors import StoreError
 from core.export_json import to_json
@@ -21,6 +24,8 @@ from tests import jobs, synthetic
 from tests.apps import button, ok, open_page, texts
 from tests.benches import ENTRY, ended, job, under_way, until
 from tests.supplies import free_bytes, small_disk
+from tests.test_migrations import old_store
+from tests.test_store_faults import locked
 
 TEXT = "def mine(x):\n---\nOnce upon a time"
 
@@ -50,6 +55,7 @@ def fill(disk: Path) -> Path:
 
 @pytest.mark.usefixtures("app_site")
 def test_prompts_pasted_on_a_full_disk_stay_and_can_be_measured_once_there_is_room(store: Store, disk: Path):
+    installation_key(disk / "data")  # as of every server that has once shown a page
     app = open_page("measure", pasted="abc")
     filler = fill(disk)
     large = "x" * 60_000
@@ -123,42 +129,101 @@ def test_a_run_that_ends_on_a_full_disk_says_so_while_it_is_watched(
         assert ended(store, run_id).status == "cancelled"
 
 
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda place: place.write_bytes(b"no database" * 1000), "is damaged or not a Draftgauge store. Move it away"),
-        (lambda place: newer(place), "was written by a newer Draftgauge"),
-    ],
-    ids=["damaged", "newer"],
-)
-def test_a_store_that_cannot_be_used_is_a_sentence_on_every_page_and_the_next_try_works(settings: Settings, monkeypatch, spoil, words: str):
-    store = open_store(settings)
-    store.close()
-    place = settings.data / FILE_NAME
-    good = place.read_bytes()
-    spoil(place)
-    spoiled = place.read_bytes()
+def test_what_cannot_be_kept_whole_leaves_no_half_on_the_disk(settings: Settings, disk: Path):
+    """It would take the room that a run's last figures need."""
+    folder = settings.data / "plan" / "answers"
+    for place in (folder, settings.data / "uploads"):
+        place.mkdir(parents=True)
+    (disk / "filler").write_bytes(bytes(free_bytes(disk) - 100_000))
+    before = free_bytes(disk)
+    answers.keep(folder, "big", answers.Made("x" * 300_000, 0.0))
+    with pytest.raises(StoreError, match=r"could not be kept in .*uploads \(No space left on device\)\. Free space"):
+        prompt_files.keep(b"x" * 300_000, settings)
+    assert free_bytes(disk) == before
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Pages that open the store of the data folder by themselves, as a server does; the file of the store."""
+    open_store(settings).close()
     monkeypatch.setattr(desk, "settings", lambda: settings)
     monkeypatch.setattr(desk, "PREWARM", ())
+    monkeypatch.setattr(database, "WAIT_FOR_LOCK_S", 0.1)
     desk._open.clear()
-    app = open_page("runs")
-    assert app.title[0].value == "The data folder cannot be used"
-    assert words in said(app.error[0].value)
-    assert place.read_bytes() == spoiled, "left as it was found"
-    for rest in settings.data.glob(f"{FILE_NAME}-*"):
-        rest.unlink()
-    place.write_bytes(good)
-    button(app, "Try again").click().run()
-    assert ok(app).title[0].value != "The data folder cannot be used"
-    opened, bench = desk.desk()
-    bench.close()
-    opened.close()
+    yield settings.data / FILE_NAME
+    desk.close()
     desk._open.clear()
 
 
-def newer(place: Path) -> None:
+@contextlib.contextmanager
+def damaged(place: Path) -> Iterator[None]:
+    good = place.read_bytes()
+    place.write_bytes(b"no database" * 1000)
+    yield
+    assert place.read_bytes() == b"no database" * 1000, "left as it was found"
+    put_back(place, good)
+
+
+@contextlib.contextmanager
+def newer(place: Path) -> Iterator[None]:
+    good = place.read_bytes()
     raw = sqlite3.connect(place)
     raw.execute("UPDATE draftgauge SET schema_version = 99")
     raw.commit()
     raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     raw.close()
+    spoiled = place.read_bytes()
+    yield
+    assert place.read_bytes() == spoiled, "left as it was found"
+    put_back(place, good)
+
+
+def put_back(place: Path, good: bytes) -> None:
+    for rest in place.parent.glob(f"{FILE_NAME}-*"):
+        rest.unlink()
+    place.write_bytes(good)
+
+
+@contextlib.contextmanager
+def read_only(place: Path) -> Iterator[None]:
+    """The whole file system, so that it holds for root too."""
+    disk = place.parents[1]
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+
+
+@contextlib.contextmanager
+def used_by_another(place: Path) -> Iterator[None]:
+    with FileLock(place.parent / "server.lock"):
+        yield
+
+
+FAULTS = {
+    "damaged": (damaged, "is damaged or not a Draftgauge store. Move it away"),
+    "newer": (newer, "was written by a newer Draftgauge (schema 99; this one knows 3). Update Draftgauge"),
+    "locked": (lambda place: locked(place, "PRAGMA locking_mode=EXCLUSIVE"), "is locked by another program. Close that program and try again."),
+    "read-only": (read_only, "cannot be opened or created. Check that its folder can be written"),
+    "another server": (used_by_another, "Another Draftgauge uses the data folder"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_store_that_cannot_be_used_is_a_sentence_on_every_page_and_the_next_try_works(server: Path, fault: str):
+    cause, words = FAULTS[fault]
+    with cause(server):
+        app = open_page("runs")
+        assert app.title[0].value == "The data folder cannot be used"
+        assert words in said(app.error[0].value)
+        assert open_page("measure").title[0].value == "The data folder cannot be used"
+    button(app, "Try again").click().run()
+    assert ok(app).title[0].value == "No runs yet"
+
+
+def test_a_store_of_an_older_draftgauge_is_opened_as_if_it_were_of_this_one(server: Path, spec: RunSpec):
+    server.unlink()
+    old_store(server, [("one", "done", spec.model_dump_json(), None, 100.0)])
+    assert "**target with draft**" in [link.proto.label for link in open_page("start").get("page_link")]

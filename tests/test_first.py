@@ -109,7 +109,7 @@ def test_the_same_draft_again_and_another_group_are_measured_in_full(runs):
 
 def test_nothing_is_kept_of_a_disturbed_run_or_without_a_group(runs, specs):
     first, further = runs[0], specs[1]
-    place, changed = Place(Path("/target"), changed_ns=1), Place(Path("/target"), changed_ns=2)
+    place, changed = Place(Path("/target"), files="1"), Place(Path("/target"), files="2")
     kept = First()
     kept.keep(first.model_copy(update={"disturbed": True}), place)
     assert kept.of(further, place) is None

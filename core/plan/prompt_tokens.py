@@ -21,6 +21,7 @@ from core.hub_cache import cached_folder
 from core.plan.describe import describe
 from core.runs import ModelRef, Prompt
 from core.settings import Settings
+from core.stamp import stamp
 
 MOST_MEMORY_BYTES = 4 * GIB
 LONGEST_S = 100.0
@@ -84,13 +85,13 @@ def _tokenizer(arguments: dict[str, Any], settings: Settings) -> PreTrainedToken
     return tokenizer
 
 
-def _place(ref: ModelRef, settings: Settings) -> tuple[Path, str, int]:
-    """Folder, GGUF file in it, and when it last changed, so that a tokenizer written anew is loaded anew."""
+def _place(ref: ModelRef, settings: Settings) -> tuple[Path, str, str]:
+    """Folder, GGUF file in it, and their `core.stamp`, so that a tokenizer written anew is loaded anew."""
     if ref.source == "gguf":
         file = Path(ref.path)
-        return file.parent, file.name, file.stat().st_mtime_ns
+        return file.parent, file.name, stamp(file)
     folder = _fetched(ref, settings) if ref.source == "hub" else Path(ref.path)
-    return folder, "", max((file.stat().st_mtime_ns for file in folder.iterdir()), default=0)
+    return folder, "", stamp(folder)
 
 
 def _fetched(ref: ModelRef, settings: Settings) -> Path:
@@ -103,7 +104,7 @@ def _fetched(ref: ModelRef, settings: Settings) -> Path:
 
 
 @lru_cache(maxsize=2)
-def _loaded(name: str, folder: Path, gguf_file: str, changed_ns: int) -> PreTrainedTokenizerBase:
+def _loaded(name: str, folder: Path, gguf_file: str, _files: str) -> PreTrainedTokenizerBase:
     more = {"gguf_file": gguf_file} if gguf_file else {}
     try:
         with bounded(MOST_MEMORY_BYTES, LONGEST_S):

@@ -82,9 +82,9 @@ def _point(entry: Entry, *, passes_alone: bool) -> Point | None:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _labels(run_id: str, status: str) -> pd.DataFrame:
-    """A run's numbers by label; a run that has ended never changes."""
-    del status  # part of the key alone
+def _labels(run_id: str, status: str, share_id: str) -> pd.DataFrame:
+    """A run's numbers by label, kept as in `core.ui.desk`."""
+    del status, share_id  # parts of the key alone
     seen = desk.analysis(desk.load(run_id))
     assert isinstance(seen, Analysis)
     return compare_runs.labels(seen)
@@ -92,7 +92,7 @@ def _labels(run_id: str, status: str) -> pd.DataFrame:
 
 def labels(entries: Sequence[Entry]) -> None:
     """Speedup or alpha by label, where any run has labels."""
-    tables = [(entry, _labels(entry.run.id, entry.run.status)) for entry in entries if entry.analysis]
+    tables = [(entry, _labels(entry.run.id, entry.run.status, entry.run.share_id)) for entry in entries if entry.analysis]
     names = list(dict.fromkeys(label for _, table in tables for label in table["label"]))
     if not any(names):
         return

@@ -1,7 +1,8 @@
 """The pages' door to store, bench and results. The web process only reads what workers have finished.
 
-One bench per server (`core.ui.once`). What is computed from a finished run is kept per run id; a finished run never changes, and whoever
-may open it gets the same. An unusable data folder raises StoreError, which the router shows as a sentence.
+One bench per server (`core.ui.once`). What is computed from a finished run is kept by its id, status and share id: a finished run never
+changes, whoever may open it gets the same, and one that was removed for good and imported again, changed, has another share id. An
+unusable data folder raises StoreError, which the router shows as a sentence.
 """
 
 import contextlib
@@ -136,7 +137,8 @@ def side_example() -> Run:
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _analysis(chosen: str, status: str) -> Analysis | Unfinished:
+def _analysis(chosen: str, status: str, share_id: str) -> Analysis | Unfinished:
+    del share_id  # part of the key alone
     if chosen == EXAMPLE:
         return analyse(example())
     store, _ = desk()
@@ -151,4 +153,4 @@ def _analysis(chosen: str, status: str) -> Analysis | Unfinished:
 
 def analysis(run: Run) -> Analysis | Unfinished:
     """Everything that pages show of a run that has ended; computed once, then kept."""
-    return _analysis(run.id, run.status)
+    return _analysis(run.id, run.status, run.share_id)

@@ -21,16 +21,16 @@ from core.ui.frame import page_path
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _ranking(ended: tuple[tuple[str, str], ...]) -> Ranking:
-    """The ranking of runs by id and status; a run that has ended never changes."""
+def _ranking(ended: tuple[tuple[str, str, str], ...]) -> Ranking:
+    """The ranking of runs by id, status and share id, kept as in `core.ui.desk`."""
     store, _ = desk.desk()
-    return rank([store.get(run_id, traces=True) for run_id, _ in ended])
+    return rank([store.get(run_id, traces=True) for run_id, _, _ in ended])
 
 
 def show(runs: Sequence[Run]) -> str | None:
     """Everything that the ended runs of a group tell together; the id of the best draft's run, None where there is none."""
     try:
-        ranking = _ranking(tuple((run.id, run.status) for run in runs))
+        ranking = _ranking(tuple((run.id, run.status, run.share_id) for run in runs))
     except NotMeasured as error:
         look.headline("No ranking from these runs", look.plain(str(error)))
         _links(runs)

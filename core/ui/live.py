@@ -23,6 +23,7 @@ WORDS: dict[Stage, str] = {
     "done": "Done",
 }
 HELD = ": another Draftgauge on this machine measures on it, and this run begins when that has ended"
+STOPS = "It is being stopped, which takes up to a few seconds. What was measured so far is kept."
 COUNTED: dict[Stage, str] = {
     "plain": "prompt",
     "draft": "prompt",
@@ -60,6 +61,7 @@ def watch(run_id: str) -> None:
     stays = "What was measured so far is kept."
     if st.button("Cancel", icon=":material/stop_circle:", key="cancel_run", help=stays, disabled=read_only()):
         bench.cancel(run_id)
+        st.toast(STOPS, icon=":material/stop_circle:")
     look.note("You can close this page; the run goes on, and this address leads back to it.")
 
 

@@ -31,8 +31,9 @@ MEANING = (
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _answer(run_id: str, status: str) -> tuple[Run, tuple[WayResult, ...], Choice]:
-    """A run that has ended never changes."""
+def _answer(run_id: str, status: str, share_id: str) -> tuple[Run, tuple[WayResult, ...], Choice]:
+    """Kept as in `core.ui.desk`."""
+    del status, share_id  # parts of the key alone
     run = desk.desk()[0].get(run_id)
     found = ways.results(run)
     return run, found, ways.choice(run, found)
@@ -40,7 +41,7 @@ def _answer(run_id: str, status: str) -> tuple[Run, tuple[WayResult, ...], Choic
 
 def show(run: Run) -> Choice:
     """The whole result of a run that has ended, without its buttons."""
-    run, found, choice = _answer(run.id, run.status)
+    run, found, choice = _answer(run.id, run.status, run.share_id)
     headline(run, choice)
     _ended(run)
     usable = [way for way in found if ways.proven(run, way)]

@@ -84,13 +84,16 @@ def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
         raise InvalidInput("There is no prompt to measure. Add at least one; 24 or more give a useful interval.")
     prepare(spec, settings)
     recorder, reason = Recorder(spec, sink), ""
+    _garage.begin()
     try:
         if spec.extent == "smoke":
             _Measurement(shortened(spec), recorder).smoke()
         elif spec.extent == "side_by_side":
-            side_by_side(spec, recorder, _garage)
+            with _same_files():
+                side_by_side(spec, recorder, _garage)
         elif spec.extent == "ways":
-            ways(spec, recorder, _garage)
+            with _same_files():
+                ways(spec, recorder, _garage)
         elif spec.extent == "shapes":
             shapes(spec, recorder, _garage)
         else:
@@ -131,9 +134,9 @@ class _Measurement:
         if known != begun:
             self._sink.environment(known)
         self._sink.stage("load", 2, 2)
-        with self._same_files():
+        with _same_files():
             written = self._answer()
-        with self._same_files():
+        with _same_files():
             traces = self._read(written)
         middle, other = cache_lengths([p.shape[1] for p in self._prompts], [len(t.answer) for t in traces], self._pair.context)
         half = statistics.median_low([len(t.answer) for t in traces]) // 2
@@ -222,14 +225,15 @@ class _Measurement:
             self._sink.stage("calibrating", done, len(chosen))
             calls.block("calibration", index, policies, min(CALIBRATION_TOKENS, budgets[index]))
 
-    @contextmanager
-    def _same_files(self) -> Iterator[None]:
-        """Raise ModelError when the models' files change meanwhile: weights may be read from them as they are needed."""
-        yield
-        changed = _garage.changed()
-        if changed:
-            _garage.empty()
-            raise ModelError(f"The files in {changed} changed while they were measured, so nobody knows which were. Measure again.")
+
+@contextmanager
+def _same_files() -> Iterator[None]:
+    """Raise ModelError when the models' files change meanwhile: weights may be read from them as they are needed."""
+    yield
+    changed = _garage.changed()
+    if changed:
+        _garage.empty()
+        raise ModelError(f"The files in {changed} changed while they were measured, so nobody knows which were. Measure again.")
 
 
 def _record(index: int, written: Written, spec: RunSpec) -> Generation:

@@ -29,7 +29,7 @@ from core.worker.download import Report
 from core.worker.feeding import CAUSAL, Causal, Feeding, feeding_of
 from core.worker.kinds import check_kinds
 from core.worker.loading import LOAD_FAILURES, Key, devices_of, first_line, keys, load_model
-from core.worker.places import Place, newest, places
+from core.worker.places import Place, changed, places
 from core.worker.room import forget_compiled, release_memory
 
 logging.disable_progress_bar()
@@ -91,8 +91,13 @@ class Garage:
 
         Raises ModelError with a sentence when a model cannot be downloaded, when its files are missing, damaged, or no causal
         language model, or when the two vocabularies differ in size or in what their ids stand for and the run cannot bridge that.
+        self._asked_for: dict[tuple[Path, str], Place] = {}
+
+    def begin(self) -> None:
+        """A run begins: from now on `changed` tells of what it asks for."""
+        self._asked_for.clear()
         """
-        target, draft = keys(spec, *places(spec, report))
+        target, draft = keys(spec, *self._places(spec, report))
         report("load", 0, 2)
         if self._pair is None or not self._holds(target, draft) or not (self._pair.draft_tokenizer is None or _translates(spec)):
             self._let_go(target, draft)
@@ -102,7 +107,7 @@ class Garage:
     def alone(self, spec: RunSpec, report: Report = _not_told) -> Pair:
         """The target in both places of a pair, for ways to draft that need no second model; nothing is loaded twice. Raises as `get`."""
         asked = spec.model_copy(update={"draft": spec.target})
-        key, _ = keys(asked, *places(asked, report))
+        key, _ = keys(asked, *self._places(asked, report))
         report("load", 0, 2)
         self._let_go(key, key)
         check_kinds([spec.target] * 2, [_config(spec.target, key.place, "target")] * 2, native=True)
@@ -116,9 +121,14 @@ class Garage:
         return self._target.key.place
 
     def changed(self) -> Path | None:
-        """The folder of a held model whose files are no longer as they were loaded."""
-        held = [half.key.place for half in (self._target, self._draft) if half is not None]
-        return next((place.folder for place in held if newest(place) != place.changed_ns), None)
+        """The folder of a model whose files are no longer those that they were when the run first asked for it."""
+        return next((place.folder for place in self._asked_for.values() if changed(place)), None)
+
+    def _places(self, spec: RunSpec, report: Report) -> tuple[Place, Place]:
+        found = places(spec, report)
+        for place in found:
+            self._asked_for.setdefault((place.folder, place.gguf_file), place)
+        return found
 
     def empty(self) -> None:
         """Let go of the pair and give its memory back."""

@@ -1,6 +1,6 @@
-"""Where the files of a pair are on this machine, and when they last changed, so that a model written anew is loaded anew.
+"""Where the files of a pair are on this machine, and as what, so that a model written anew is loaded anew.
 
-What is missing of Hub models is downloaded first. Times in nanoseconds. Not covered: whether the files are whole (loading tells).
+What is missing of Hub models is downloaded first. Not covered: whether the files are whole (loading tells).
 """
 
 import importlib.util
@@ -11,6 +11,7 @@ from typing import Any
 from core.errors import ModelError
 from core.model_folder import check_harmless
 from core.runs import ModelRef, RunSpec
+from core.stamp import stamp
 from core.worker import download
 from core.worker.download import Report
 
@@ -19,11 +20,11 @@ _FOR_GGUF = ("gguf", "accelerate")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a model's files are on this machine: a folder, and in it the GGUF file, "" for safetensors. `changed_ns`: when they last changed."""
+    """Where a model's files are on this machine: a folder, and in it the GGUF file, "" for safetensors. files: their `core.stamp`."""
 
     folder: Path
     gguf_file: str = ""
-    changed_ns: int = 0
+    files: str = ""
 
     @property
     def loader(self) -> dict[str, Any]:
@@ -48,7 +49,6 @@ def places(spec: RunSpec, report: Report, *, weights: bool = True) -> tuple[Plac
 
 
 def _place(ref: ModelRef, folders: dict[ModelRef, Path], role: str) -> Place:
-    """The place with its newest change, so that a model written anew is loaded anew."""
     if ref.source == "gguf":
         return _gguf_place(Path(ref.path), role)
     folder = folders.get(ref, Path(ref.path))
@@ -56,13 +56,12 @@ def _place(ref: ModelRef, folders: dict[ModelRef, Path], role: str) -> Place:
         what = "holds no config.json" if folder.is_dir() else "does not exist"
         raise ModelError(f"The {role}'s folder {folder} {what}. Choose another model, or put its files back.")
     check_harmless(folder)
-    return Place(folder, changed_ns=newest(Place(folder)))
+    return Place(folder, files=stamp(folder))
 
 
-def newest(place: Place) -> int:
-    """When a file of the place last changed, ns; 0 when it is gone."""
-    files = [place.folder / place.gguf_file] if place.gguf_file else list(place.folder.iterdir()) if place.folder.is_dir() else []
-    return max((file.stat().st_mtime_ns for file in files if file.exists()), default=0)
+def changed(place: Place) -> bool:
+    """Whether the files are not those any more that were there when the place was looked up."""
+    return stamp(place.folder / place.gguf_file if place.gguf_file else place.folder) != place.files
 
 
 def _gguf_place(file: Path, role: str) -> Place:
@@ -72,4 +71,4 @@ def _gguf_place(file: Path, role: str) -> Place:
     needed = [package for package in _FOR_GGUF if importlib.util.find_spec(package) is None]
     if needed:
         raise ModelError(f"The {role} {file.name} is a GGUF file, and its reader is not installed. Install it with: pip install {' '.join(needed)}")
-    return Place(file.parent, file.name, file.stat().st_mtime_ns)
+    return Place(file.parent, file.name, stamp(file))
