@@ -87,7 +87,7 @@ def beyond_the_embedding(pair: Pair) -> Advice | None:
         if beyond:
             sentence = f"{side.name}'s tokenizer has {beyond:,} {'id' if beyond == 1 else 'ids'} at or above its vocab_size of {size:,}."
             why = "The model has no embedding for them: a prompt that holds one ends with an index out of range."
-            return Advice("warning", sentence, why, "ggml-org/llama.cpp issue 17480")
+            return Advice("refusal" if verdict.cut else "warning", sentence, why, "ggml-org/llama.cpp issue 17480")
     return None
 
 

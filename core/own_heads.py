@@ -23,6 +23,6 @@ class Heads(Record):
 
 
 def block_tokens(config: Mapping[str, Any]) -> int:
-    """How many tokens a DFlash head with this config.json drafts at once; 0 for a model that is none."""
+    """How many tokens a DFlash head with this config.json drafts at once; 0 for a model that is none. Its block begins with a token that is known."""
     found = config.get("block_size")
-    return found if config.get("target_layer_ids") and isinstance(found, int) else 0
+    return found - 1 if config.get("target_layer_ids") and isinstance(found, int) and found > 1 else 0

@@ -5,15 +5,18 @@ model types that Transformers 5.24 loads as language models (MODEL_FOR_CAUSAL_LM
 Not covered: whether target and draft fit together, and whether the weights are good.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from core.address import is_hub_id
+from core.headers import Tensor
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
+_HEADS = ("lm_head.weight", "embed_out.weight")
+_PLAIN_NUMBERS = ("F64", "F32", "F16", "BF16")
 _WRITERS = ("CausalLM", "LMHead", "ConditionalGeneration")
 _SENSES = {"vision_config": "images", "audio_config": "sound", "vision_tower": "images", "mm_vision_tower": "images"}
 ENCODER_DECODERS = frozenset(
@@ -60,6 +63,17 @@ def judge_weights(name: str, files: Collection[str]) -> str:
     if any(file.endswith(_PICKLED) for file in files):
         return f"{name} has pickled weights only, which can run code when they are read and are refused. Choose one with safetensors weights."
     return f"{name} has no weights. Choose a repository with safetensors weights."
+
+
+def judge_head(name: str, tokens: int | None, tensors: Iterable[Tensor]) -> str:
+    """Why the output layer among these tensors does not go with a config of so many tokens, "" where it does, or where nobody can say."""
+    heads = [tensor.shape[0] for tensor in tensors if tensor.name.endswith(_HEADS) and tensor.dtype in _PLAIN_NUMBERS and len(tensor.shape) == 2]
+    if tokens is None or not heads or max(heads) >= tokens:
+        return ""
+    return (
+        f"The output layer of {name} has {max(heads):,} rows, fewer than the {tokens:,} tokens that its config names: its head was pruned, and "
+        "Transformers cannot load it so. Choose the whole model."
+    )
 
 
 def weightless(files: Collection[str]) -> bool:

@@ -116,6 +116,18 @@ class VocabVerdict(Record):
         return self.target_size == self.draft_size and self.kind in ("identical", "tail_differs", "few_differ")
 
     @property
+    def cut(self) -> str:
+        """That rows of an embedding were cut off, and whose: far more tokens lack one than a few special ones could; "" where not."""
+        sides = (("target", self.beyond_target, self.target_tokens), ("draft", self.beyond_draft, self.draft_tokens))
+        for role, beyond, tokens in sides:
+            if 100 * beyond > tokens:
+                return (
+                    f"{beyond:,} of the {tokens:,} tokens of the {role}'s tokenizer have no row in its embedding, which was pruned: the first text "
+                    "that holds one would end the run. Choose the whole model."
+                )
+        return ""
+
+    @property
     def mostly_other(self) -> bool:
         """Whether most common ids stand for other tokens, so that hardly any draft could be accepted."""
         return 2 * self.different_ids > self.common_ids

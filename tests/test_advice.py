@@ -19,6 +19,7 @@ from core.estimate import Load, estimate
 from core.memory import CacheProfile, LayerCache
 from core.model_info import ModelInfo, Weights
 from core.runs import ModelRef
+from core.side_ask import fit
 from core.vocab import Vocabulary, compare
 
 DATA = Path(__file__).parent / "data"
@@ -214,6 +215,14 @@ def test_ids_without_an_embedding():
     assert said is not None
     assert said.level == "warning"
     assert "tokenizer has 10 ids at or above its vocab_size of 990." in said.sentence
+    cut = verdict(WORDS, WORDS, 1000, 400)
+    said = runs.beyond_the_embedding(pair(verdict=cut))
+    assert said is not None
+    assert said.level == "refusal"
+    refused = fit(cut)
+    assert (refused.kind, refused.sentence) == ("refused", cut.cut)
+    assert cut.cut.startswith("600 of the 1,000 tokens of the draft's tokenizer have no row in its embedding, which was pruned")
+    assert fit(verdict(WORDS, WORDS, 1000, 990)).kind == "translated"
 
 
 def test_length():

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 import transformers
+from safetensors.torch import load_file, save_file
 from transformers import T5Config
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from core import demo, encoders, usable
 from core.errors import InvalidInput, ModelError
+from core.headers import Tensor
 from core.model_info import ModelInfo
 from core.plan import describe_gguf
 from core.plan.describe import describe
@@ -155,6 +157,18 @@ def test_shards_of_a_folder_are_read_by_its_index(settings: Settings, folder: Pa
 def test_no_address_is_a_sentence(settings: Settings) -> None:
     with pytest.raises(InvalidInput, match="is no model"):
         describe({}, settings)
+
+
+def test_a_draft_whose_head_was_pruned_is_refused_from_the_headers(folder: Path, settings: Settings) -> None:
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    save_file(weights | {"lm_head.weight": weights["model.embed_tokens.weight"][:1000].clone()}, file)
+    said = "The output layer of mine has 1,000 rows, fewer than the 4,096 tokens that its config names: its head was pruned"
+    assert info("folder:mine", settings).refusal.startswith(said)
+    save_file(weights | {"lm_head.weight": weights["model.embed_tokens.weight"].clone()}, file)
+    assert info("folder:mine", settings).refusal == ""
+    packed = [Tensor("lm_head.weight", "U8", (1000, 1), 1000)]
+    assert usable.judge_head("mine", 4096, packed) == usable.judge_head("mine", None, [Tensor("lm_head.weight", "F16", (10, 8), 160)]) == ""
 
 
 def test_the_list_of_causal_types_is_the_librarys() -> None:

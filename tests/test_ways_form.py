@@ -175,7 +175,7 @@ def test_heads_are_read_off_the_config(settings: Settings):
     found = Heads.model_validate(own_heads({"config": glm}, settings))
     assert (found.layers, found.mtp_layers) == (3, 1)
     assert mtp_refused(found) == found.problem
-    assert block_tokens({"target_layer_ids": [1, 2], "block_size": 16}) == 16
+    assert block_tokens({"target_layer_ids": [1, 2], "block_size": 16}) == 15
     assert block_tokens({"block_size": 16}) == 0
     assert (usual_exits(32), usual_exits(2), usual_exits(1)) == ((8, 16), (1,), ())
 

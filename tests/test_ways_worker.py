@@ -282,6 +282,12 @@ def test_a_draft_with_other_tokens_writes_what_the_target_writes_when_greedy(ref
     assert other.drafted > 0
 
 
+def test_a_draft_whose_embedding_was_pruned_is_refused_before_anything_is_written(refs, tmp_path, garage):
+    cut = written_draft(tmp_path / "cut", list(TEXTS), 300, rows=100)
+    with pytest.raises(InvalidInput, match=r"cut has other tokens than the target, and its embedding, pruned to 100 rows, lacks the prompt"):
+        run(asked(refs, Lane(policy=FixedGamma(3), draft=cut)), garage)
+
+
 def test_sampling_with_other_tokens_is_measured_with_a_fresh_draft_each_time_and_never_recommended(refs, foreign, monkeypatch):
     used: list[int] = []
     begin = UniversalSpeculativeDecodingGenerator.__init__

@@ -19,7 +19,7 @@ from core.plan.tokenizer_files import read_json
 from core.plan.vocabulary import keep, read_vocabulary
 from core.runs import ModelRef
 from core.settings import Settings
-from core.usable import INDEX, SINGLE, judge_config, judge_files, judge_weights, weightless
+from core.usable import INDEX, SINGLE, judge_config, judge_files, judge_head, judge_weights, weightless
 from core.weights import weigh
 
 LONGEST_CARD_HEAD_BYTES = 20_000
@@ -109,7 +109,11 @@ def read_model(ref: ModelRef, files: Files, settings: Settings, pipeline: str = 
     if refusal:
         return info
     tensors = files.tensors() if weights else []
-    words = _vocabulary(ref, files, _rows(config, tensors), settings)
+    rows = _rows(config, tensors)
+    pruned = judge_head(ref.name, rows, tensors)
+    if pruned:
+        return info.model_copy(update={"refusal": pruned})
+    words = _vocabulary(ref, files, rows, settings)
     return info.model_copy(
         update={
             "generation_config": _json(files, "generation_config.json"),

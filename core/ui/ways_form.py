@@ -116,6 +116,7 @@ def _suits(view: View | None, drafts: Sequence[ModelRef], *, sample: bool) -> li
             _say(candidate, each)
     if None in found:
         look.note(":material/hourglass_empty: Comparing both vocabularies ...")
+    if view.waiting:
         st.fragment(_look_again, run_every=LOOK_AGAIN_S)(view.target.address, [candidate.model.address for candidate in view.drafts])
     return found
 

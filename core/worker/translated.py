@@ -9,6 +9,7 @@ Source: Transformers 5.24, `candidate_generator.py`. Units: tokens.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -30,9 +31,15 @@ def check(pair: Pair, prompt: torch.Tensor, lane: Lane, spec: RunSpec) -> None:
         )
     if lane.ensemble_weight is not None:
         raise InvalidInput(f"{draft}, so Transformers would ignore the ensemble weight. Leave it out, or choose another draft.")
-    tokens, most = len(draft_ids(pair, prompt)), _context(pair)
+    own, most = draft_ids(pair, prompt), _context(pair)
+    tokens = len(own)
     if not tokens:
         raise InvalidInput(f"{draft}, and for it the prompt is empty. Write something.")
+    rows = _rows(pair.draft)
+    if max(own) >= rows:
+        raise InvalidInput(
+            f"{draft}, and its embedding, pruned to {rows:,} rows, lacks the prompt's token {max(own):,}. Choose the whole model."
+        )
     if most is not None and tokens + spec.max_new_tokens > most:
         raise InvalidInput(
             f"{draft}: the prompt has {tokens:,} of its tokens, with {spec.max_new_tokens:,} new ones more than the {most:,} it can hold. "
@@ -46,6 +53,11 @@ def draft_ids(pair: Pair, prompt: torch.Tensor) -> list[int]:
         return prompt[0].tolist()
     text = str(pair.tokenizer.decode(prompt[0].tolist(), skip_special_tokens=True))
     return list(pair.draft_tokenizer(text)["input_ids"])
+
+
+def _rows(model: Any) -> int:
+    """Of the embedding."""
+    return int(model.get_input_embeddings().weight.shape[0])
 
 
 def _context(pair: Pair) -> int | None:
