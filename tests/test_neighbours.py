@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from starlette.types import Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 from websockets.asyncio.client import connect
@@ -28,6 +28,7 @@ from websockets.typing import Origin, Subprotocol
 from core.export_json import to_json
 from core.store import FILE_NAME
 from core.ui.frame import PAGES
+from core.ui.gate import Gate
 from tests import synthetic
 from tests.login_site import ANN, BOB, COOKIE_SECRET, EVE, MAX, LoginSite, login_site
 from tests.sessions import COOKIE, Session, new_cookie, play
@@ -306,24 +307,29 @@ def test_a_page_of_another_site_gets_no_websocket(house: House) -> None:
     play(sites())
 
 
-@pytest.mark.parametrize("kind", ["clear_cache", "load_git_info", "install_skills", "dismiss_skills_nudge"])
-def test_messages_that_no_page_needs_are_dropped(house: House, kind: str) -> None:
-    """Of anybody: Streamlit would answer with names of files in its folder, and with an error where it refuses to write there."""
+def test_messages_that_no_page_needs_do_not_reach_streamlit() -> None:
+    """Of anybody: it would empty everybody's caches, name files of its folder, and write into it."""
+    operations = [BackMsg(), BackMsg(), BackMsg()]
+    operations[0].backend_operation_request.install_skills.SetInParent()
+    operations[1].backend_operation_request.dismiss_skills_nudge.SetInParent()
+    operations[2].backend_operation_request.deferred_file.file_id = "x"
+    needed = [BackMsg(stop_script=True), operations[2]]
+    sent = [BackMsg(clear_cache=True), needed[0], BackMsg(load_git_info=True), *operations]
+    arriving = iter([{"type": "websocket.receive", "bytes": data} for data in (*(each.SerializeToString() for each in sent), b"\xff\xff")])
+    arrived: list[bytes] = []
 
-    async def stranger() -> None:
-        async with Session.open(house.site.url, keep=True) as session:
-            message = BackMsg()
-            if kind in ("clear_cache", "load_git_info"):
-                setattr(message, kind, True)
-            else:
-                message.backend_operation_request.session_id = session._session_id
-                getattr(message.backend_operation_request, kind).SetInParent()
-            await session._socket.send(message.SerializeToString())
-            await session._run()
-            kinds = {ForwardMsg.FromString(data).WhichOneof("type") for data in session.heard}
-            assert not kinds & {"git_info_changed", "backend_operation_response"}
+    async def receive() -> Message:
+        return next(arriving, {"type": "websocket.disconnect"})
 
-    play(stranger())
+    async def streamlit(scope: Scope, receive: Receive, send: Send) -> None:
+        while (message := await receive())["type"] == "websocket.receive":
+            arrived.append(message["bytes"])
+
+    async def send(message: Message) -> None:
+        raise AssertionError(message)
+
+    play(Gate(streamlit)({"type": "websocket", "path": "/_stcore/stream"}, receive, send))
+    assert arrived == [*(each.SerializeToString() for each in needed), b"\xff\xff"], "what is no message is Streamlit's to refuse"
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,12 @@ _COUNT, _PROBLEM = "_prompt_uploads", "_upload_problem"
 
 
 def upload_box() -> Reading | None:
-    """The uploader and, once there is a file, how it is read; its prompts, None while there are none."""
-    file = f"prompt_file_{st.session_state.setdefault(_COUNT, 0)}"
-    most = prompt_files.LARGEST_BYTES // 2**20 + 1
-    kinds = list(prompt_files.KINDS)
-    st.file_uploader("Or upload a file", type=kinds, max_upload_size=most, key=file, on_change=_take, args=(file,))
+    """The uploader and, once there is a file, how it is read; its prompts, None while there are none. No files are kept where runs are only shown."""
+    if not desk.read_only():
+        file = f"prompt_file_{st.session_state.setdefault(_COUNT, 0)}"
+        most = prompt_files.LARGEST_BYTES // 2**20 + 1
+        kinds = list(prompt_files.KINDS)
+        st.file_uploader("Or upload a file", type=kinds, max_upload_size=most, key=file, on_change=_take, args=(file,))
     problem = st.session_state.get(_PROBLEM, "")
     if problem:
         st.error(look.plain(problem), icon=":material/error:")
