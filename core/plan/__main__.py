@@ -15,6 +15,7 @@ import sys
 import threading
 from typing import Any
 
+from core.bounded import first_to_go
 from core.errors import DraftgaugeError
 from core.log import set_up
 from core.parent import end_with_parent
@@ -30,6 +31,7 @@ log = logging.getLogger("draftgauge.plan")
 def main() -> None:
     """Serve jobs until standard input ends."""
     end_with_parent()
+    first_to_go()
     settings = Settings.model_validate_json(sys.argv[1])
     set_up()
     os.nice(10)

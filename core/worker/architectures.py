@@ -13,19 +13,17 @@ from collections.abc import Iterator
 import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
-from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import AutoConfig, DynamicCache, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from core import encoders
-from core.errors import DeviceError, ModelError
-from core.numbers import file_size
+from core.errors import ModelError
 from core.runs import ModelRef, RunSpec
 from core.worker.download import Report
-from core.worker.environment import device_named
-from core.worker.loading import DTYPES, Key, keys
+from core.worker.fit import assemble, check_room, why
+from core.worker.loading import Key, keys
 from core.worker.models import Pair, check_cache
 from core.worker.places import places
-from core.worker.room import out_of_memory
 
 STANDARD_DEVIATION = 0.02
 MOST_LAYERS = 512
@@ -44,10 +42,10 @@ def build(spec: RunSpec, report: Report) -> tuple[Pair, tuple[str, ...]]:
     both = [(spec.target, target, "target"), (spec.draft, draft, "draft")]
     configs = [_config(ref, key, role) for ref, key, role in both]
     unlike = tuple(unpacked for (_, _, role), config in zip(both, configs, strict=True) if (unpacked := _unquantised(config, role)))
-    _check_room([(key, config, role) for (_, key, role), config in zip(both, configs, strict=True)])
+    check_room([(key, config, role) for (_, key, role), config in zip(both, configs, strict=True)], must_build=True)
     models: list[PreTrainedModel] = []
     for (_, key, role), config in zip(both, configs, strict=True):
-        models.append(_built(config, key, role, torch.device(key.device)))
+        models.append(assemble(config, key, role, torch.device(key.device)))
         _check(models[-1], role)
         report("load", len(models), len(both))
     contexts = [limit for model in models if (limit := getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None))]
@@ -75,7 +73,7 @@ def _config(ref: ModelRef, key: Key, role: str) -> PretrainedConfig:
         config = AutoConfig.from_pretrained(key.place.folder, **key.place.loader)
         text = config.get_text_config(decoder=True)
     except Exception as error:
-        raise ModelError(f"The config of the {role} {ref.name} cannot be read: {_why(error)} Correct it, or choose another model.") from error
+        raise ModelError(f"The config of the {role} {ref.name} cannot be read: {why(error)} Correct it, or choose another model.") from error
     if config.is_encoder_decoder:
         raise ModelError(encoders.timed(f"The {role} {ref.name}", config.model_type))
     layers = getattr(text, "num_hidden_layers", 0)
@@ -97,35 +95,6 @@ def _unquantised(config: PretrainedConfig, role: str) -> str:
     return f"The {role}'s repository keeps quantised weights; it was timed with unquantised ones, which take more memory and other kernels."
 
 
-def _built(config: PretrainedConfig, key: Key, role: str, device: torch.device) -> PreTrainedModel:
-    """The model on `device`; on "meta" it takes no memory."""
-    how = {"attn_implementation": key.attention} if key.attention else {}
-    torch.manual_seed(0)
-    try:
-        with device:
-            model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=DTYPES[key.dtype], trust_remote_code=False, **how)
-    except Exception as error:  # a class may raise anything for values it cannot use
-        if out_of_memory(error):
-            raise
-        raise ModelError(f"Transformers cannot build the {role} from its config: {_why(error)} Correct it, or choose another model.") from error
-    return model.eval()
-
-
-def _check_room(both: list[tuple[Key, PretrainedConfig, str]]) -> None:
-    """Raise DeviceError where the weights alone would not fit: a system out of memory ends the whole worker instead of saying so."""
-    needed: dict[str, int] = {}
-    for key, config, role in both:
-        model = _built(config, key, role, torch.device("meta"))
-        needed[key.device] = needed.get(key.device, 0) + sum(weight.nbytes for weight in model.parameters())
-    for name, count in needed.items():
-        free = device_named(name).free_bytes
-        if free is not None and count > free:
-            raise DeviceError(
-                f"The weights take {file_size(count)} in {both[0][0].dtype}, and {name} has {file_size(free)} free. "
-                "Use a smaller number format, another device, or smaller models."
-            )
-
-
 @torch.no_grad()
 def _check(model: PreTrainedModel, role: str) -> None:
     """Rejected tokens can be taken back, and a pass gives ordinary numbers."""
@@ -135,9 +104,3 @@ def _check(model: PreTrainedModel, role: str) -> None:
     logits = model(input_ids=torch.arange(TRIED_TOKENS, device=model.device)[None] % model.config.get_text_config(decoder=True).vocab_size).logits
     if not bool(torch.isfinite(logits).all()):
         raise ModelError(f"With random weights the {role} ({model.config.model_type}) gives no finite numbers, so its times would mean nothing.")
-
-
-def _why(error: Exception) -> str:
-    """The library's own reason, on one line."""
-    line = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
-    return f"{line}."

@@ -21,6 +21,7 @@ from core.settings import Settings
 from core.worker.loading import UNPACKED, devices_of, quantization_of
 from core.worker.memory import begin_peaks, model_bytes
 from core.worker.models import Pair
+from core.worker.room import free_bytes
 
 
 def devices() -> list[DeviceInfo]:
@@ -28,11 +29,11 @@ def devices() -> list[DeviceInfo]:
     found: list[DeviceInfo] = []
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
-        free_bytes, _ = torch.cuda.mem_get_info(index)
-        found.append(DeviceInfo(id=f"cuda:{index}", name=properties.name, memory_bytes=properties.total_memory, free_bytes=free_bytes))
+        name = f"cuda:{index}"
+        found.append(DeviceInfo(id=name, name=properties.name, memory_bytes=properties.total_memory, free_bytes=free_bytes(name)))
     if torch.backends.mps.is_available():
         found.append(DeviceInfo(id="mps", name="Apple GPU", memory_bytes=_memory_bytes()))
-    return [*found, DeviceInfo(id="cpu", name=_cpu_name(), memory_bytes=_memory_bytes(), free_bytes=_free_bytes())]
+    return [*found, DeviceInfo(id="cpu", name=_cpu_name(), memory_bytes=_memory_bytes(), free_bytes=free_bytes("cpu"))]
 
 
 def device_named(name: str) -> DeviceInfo:
@@ -112,11 +113,3 @@ def _memory_bytes() -> int | None:
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return None
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _free_bytes() -> int | None:
-    """What programs can still take without swapping; None where the system does not say so (only Linux does)."""
-    info = Path("/proc/meminfo")
-    lines = info.read_text().splitlines() if info.is_file() else []
-    kibibytes = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return 1024 * int(kibibytes[0]) if kibibytes else None

@@ -22,15 +22,21 @@ from transformers import AutoConfig, AutoTokenizer, GenerationConfig, Pretrained
 from transformers.cache_utils import DynamicLayer
 from transformers.utils import logging
 
+from core.bounded import GIB, OutOfBounds, bounded
 from core.errors import ModelError
 from core.runs import ModelRef, RunSpec, Stage
 from core.vocab import Vocabulary, VocabVerdict, compare
 from core.worker.download import Report
 from core.worker.feeding import CAUSAL, Causal, Feeding, feeding_of
+from core.worker.fit import check_room
 from core.worker.kinds import check_kinds
 from core.worker.loading import LOAD_FAILURES, Key, devices_of, first_line, keys, load_model
 from core.worker.places import Place, changed, places
 from core.worker.room import forget_compiled, release_memory
+
+MOST_MEMORY_BYTES = 4 * GIB
+LONGEST_S = 300.0
+"""Of reading a tokenizer or a config: an older kind of tokenizer has to be converted first."""
 
 logging.disable_progress_bar()
 logging.set_verbosity_error()  # the library warns about its own nested calls at every draft
@@ -85,17 +91,17 @@ class Garage:
         self._target: _Half | None = None
         self._draft: _Half | None = None
         self._pair: Pair | None = None
+        self._asked_for: dict[tuple[Path, str], Place] = {}
+
+    def begin(self) -> None:
+        """A run begins: from now on `changed` tells of what it asks for."""
+        self._asked_for.clear()
 
     def get(self, spec: RunSpec, report: Report = _not_told) -> Pair:
         """The pair of `spec` on its device and in its dtype; loaded as far as it is not held. `report` hears of a download.
 
         Raises ModelError with a sentence when a model cannot be downloaded, when its files are missing, damaged, or no causal
         language model, or when the two vocabularies differ in size or in what their ids stand for and the run cannot bridge that.
-        self._asked_for: dict[tuple[Path, str], Place] = {}
-
-    def begin(self) -> None:
-        """A run begins: from now on `changed` tells of what it asks for."""
-        self._asked_for.clear()
         """
         target, draft = keys(spec, *self._places(spec, report))
         report("load", 0, 2)
@@ -110,7 +116,10 @@ class Garage:
         key, _ = keys(asked, *self._places(asked, report))
         report("load", 0, 2)
         self._let_go(key, key)
-        check_kinds([spec.target] * 2, [_config(spec.target, key.place, "target")] * 2, native=True)
+        config = _config(spec.target, key.place, "target")
+        check_kinds([spec.target] * 2, [config] * 2, native=True)
+        if self._target is None:
+            check_room([(key, config, "target")])
         self._target = self._target or _load_half(spec.target, key, "target", _load_tokenizer(spec.target, key.place))
         return _paired(self._target, self._target, native=True)
 
@@ -155,6 +164,8 @@ class Garage:
         verdict = compare(ours, theirs)
         check_kinds([spec.target, spec.draft], configs, verdict.native)
         _check_tokens(spec, verdict)
+        missing = [(self._target, target, configs[0], "target"), (self._draft, draft, configs[1], "draft")]
+        check_room([(key, config, role) for half, key, config, role in missing if half is None])
         self._target = self._target or _load_half(spec.target, target, "target", tokenizer)
         self._draft = self._draft or _load_half(spec.draft, draft, "draft", other)
         return _paired(self._target, self._draft, verdict.native)
@@ -221,8 +232,9 @@ def check_cache(model: PreTrainedModel, role: str, feeding: Feeding = CAUSAL) ->
 
 def _load_tokenizer(ref: ModelRef, place: Place) -> PreTrainedTokenizerBase:
     try:
-        return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(place.folder, **place.loader))
-    except LOAD_FAILURES as error:
+        with bounded(MOST_MEMORY_BYTES, LONGEST_S):
+            return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(place.folder, **place.loader))
+    except (OutOfBounds, *LOAD_FAILURES) as error:
         raise ModelError(f"The tokenizer of {ref.name} in {place.folder} could not be loaded: {first_line(error)} Check its files.") from error
 
 
@@ -233,8 +245,9 @@ def _vocab_size(config: PretrainedConfig) -> int:
 
 def _config(ref: ModelRef, place: Place, role: str) -> PretrainedConfig:
     try:
-        return AutoConfig.from_pretrained(place.folder, **place.loader)
-    except LOAD_FAILURES as error:
+        with bounded(MOST_MEMORY_BYTES, LONGEST_S):
+            return AutoConfig.from_pretrained(place.folder, **place.loader)
+    except (OutOfBounds, *LOAD_FAILURES) as error:
         raise ModelError(
             f"The config of the {role} {ref.name} in {place.folder} could not be loaded: {first_line(error)} Check its files."
         ) from error

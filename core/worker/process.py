@@ -23,6 +23,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_runtime_path
 
 from core import encoders, pair
+from core.bounded import first_to_go
 from core.child import log_file
 from core.errors import DeviceError, DraftgaugeError, StoreError
 from core.log import private, without_private
@@ -48,6 +49,7 @@ class Process:
     def __init__(self, settings: Settings, device: str) -> None:
         """Starts to listen, and sends everything that libraries print to the log instead of the server."""
         end_with_parent()
+        first_to_go()
         self._settings, self._device = settings, device
         self._waiting: queue.Queue[str] = queue.Queue()
         self._cancellation = Cancellation()

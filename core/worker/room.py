@@ -8,6 +8,7 @@ into memory is the system's error 12.
 import errno
 import gc
 import sys
+from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
@@ -21,6 +22,16 @@ def out_of_memory(error: Exception) -> bool:
         return error.errno == errno.ENOMEM
     told = isinstance(error, RuntimeError | SafetensorError) and any(word in str(error).lower() for word in _WORDS)
     return told or isinstance(error, torch.OutOfMemoryError | MemoryError)
+
+
+def free_bytes(device: str) -> int | None:
+    """What is free on a device; on the CPU what programs can still take without swapping. None where nobody says (only Linux and CUDA do)."""
+    if device.startswith("cuda"):
+        return torch.cuda.mem_get_info(torch.device(device))[0]
+    info = Path("/proc/meminfo")
+    lines = info.read_text().splitlines() if device == "cpu" and info.is_file() else []
+    kibibytes = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return 1024 * int(kibibytes[0]) if kibibytes else None
 
 
 def release_memory() -> None:
