@@ -27,9 +27,9 @@ LARGEST_BYTES = 50_000_000
 LARGE_BYTES = 200_000
 """From here on reading can take longer than a blink (0.1 s, if it is all short lines), and belongs into a job."""
 KEPT_FILES = 20
-SEPARATORS = ",;\t|"
 MOST_COLUMNS, LONGEST_HEADER = 1_000, 100_000
 """Of a CSV's first line: columns, and characters of their names. A page offers all of them."""
+SEPARATORS = ",;\t|"
 PROMPT_NAMES = ("prompt", "text", "input", "question", "instruction", "query", "content")
 LABEL_NAMES = ("label", "category")
 _SAMPLED_ROWS = 50
@@ -170,6 +170,11 @@ def _read_csv(name: str, text: str, choice: Choice) -> Reading:
     line, header, why = next(rows)
     if why:
         raise InvalidInput(f"{name[:80]!r} has no readable names of columns: its line {line} {why}. Correct it and upload the file again.")
+    if len(header) > MOST_COLUMNS or sum(map(len, header)) > LONGEST_HEADER:
+        raise InvalidInput(
+            f"{name[:80]!r} has a first line of {len(header):,} columns and {sum(map(len, header)):,} characters, which are no names of columns. "
+            "Put a line of names before it, or upload the prompts as .txt."
+        )
     if len(set(header)) < len(header):
         raise InvalidInput(f"{name[:80]!r} has two columns of the same name in its first line: {', '.join(header)[:200]}. Rename one.")
     prompt_column = _column(choice.prompt_column, header) or _best_column(header, _start(text, separator)[1:])
@@ -179,11 +184,6 @@ def _read_csv(name: str, text: str, choice: Choice) -> Reading:
     return collect(
         (_cell(row, len(header), at, label_at) for row in rows),
         columns=tuple(header),
-    if len(header) > MOST_COLUMNS or sum(map(len, header)) > LONGEST_HEADER:
-        raise InvalidInput(
-            f"{name[:80]!r} has a first line of {len(header):,} columns and {sum(map(len, header)):,} characters, which are no names of columns. "
-            "Put a line of names before it, or upload the prompts as .txt."
-        )
         prompt_column=prompt_column,
         label_column="" if label_at is None else label_column,
         notes=notes,
