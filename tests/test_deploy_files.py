@@ -13,6 +13,7 @@ from streamlit.web.server.starlette.starlette_server_config import DEFAULT_WEBSO
 
 from core import station
 from core.settings import PREFIX, Settings
+from core.ui import server
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "tools" / "deploy"
@@ -121,10 +122,11 @@ def test_the_service_writes_to_its_state_alone() -> None:
 
 def test_a_server_is_given_the_time_that_its_workers_may_take_to_end() -> None:
     [patience] = unit("TimeoutStopSec")
-    assert int(patience) >= MOST_DEVICES * station.STOP_PATIENCE_S + 10
+    assert int(patience) >= MOST_DEVICES * station.STOP_PATIENCE_S + server.LINGER_S + 5
     assert compose()["stop_grace_period"] == f"{patience}s"
     assert f"--stop-timeout {patience}" in FILES["README.md"]
-    assert f"takes {station.STOP_PATIENCE_S:g} seconds for each device" in FILES["README.md"]
+    assert f"at most {server.LINGER_S} seconds for browsers and {station.STOP_PATIENCE_S:g} for each device" in FILES["README.md"]
+    assert f"at most {server.LINGER_S} seconds for browsers, {station.STOP_PATIENCE_S:g} for each device" in FILES["draftgauge.service"]
     assert (unit("KillMode"), unit("OOMPolicy")) == (["mixed"], ["continue"]), "workers are ended by their server, and one of them alone"
 
 

@@ -9,6 +9,7 @@ Source for what Streamlit 1.67 loads: its `static/index.html`. Not covered: TLS 
 
 import logging
 import re
+import signal
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
+from uvicorn import Server
 
 from core import player
 from core.errors import DraftgaugeError
@@ -32,6 +34,8 @@ log = logging.getLogger("draftgauge.server")
 
 POLICY_VIOLATION = 1008
 """The code with which a websocket is refused (RFC 6455)."""
+LINGER_S = 3
+"""At the end, for browsers that are still reading a file."""
 INDEX = Path(st.__file__).with_name("static") / "index.html"
 
 
@@ -113,6 +117,7 @@ async def ready(_request: Request) -> PlainTextResponse:
 async def lifespan(_app: Any) -> AsyncGenerator[None]:
     """The worker begins to load before the first visitor comes; at the end it is stopped, and the run under way keeps what it measured."""
     set_up(words=False)
+    _linger_no_longer()
     logging.getLogger("uvicorn.access").propagate = False  # a line for every file of every page is the proxy's to write
     try:
         await to_thread.run_sync(_look)
@@ -121,6 +126,13 @@ async def lifespan(_app: Any) -> AsyncGenerator[None]:
     yield
     await to_thread.run_sync(desk.close)
     log.info("stopped")
+
+
+def _linger_no_longer() -> None:
+    """Without a limit one browser that stands still would keep the server, and so the workers, from ending. Streamlit has no setting for it."""
+    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    if isinstance(server, Server):
+        server.config.timeout_graceful_shutdown = LINGER_S
 
 
 def _is_own(headers: Headers) -> bool:
