@@ -72,8 +72,9 @@ def _choices(known: list[str]) -> Placement:
     with st.container(horizontal=True):
         bits = st.selectbox("Target's weights", list(QUANTIZATIONS.values()), key="quantization", help=BITS_HELP, **KEPT)
         draft_device = st.selectbox("Draft runs on", beside, key="draft_device", help=DRAFT_HELP, **KEPT)
+    with st.container(horizontal=True, vertical_alignment="bottom"):  # three beside each other would cut their words off
         attention = st.selectbox("Attention", list(ATTENTIONS.values()), key="attention", help=ATTENTION_HELP, **KEPT)
-    spread = st.toggle("Spread the target over all GPUs", key="spread", help=SPREAD_HELP, **KEPT)
+        spread = st.toggle("Spread the target over all GPUs", key="spread", help=SPREAD_HELP, **KEPT)
     return Placement(
         quantization=_named(QUANTIZATIONS, bits),
         draft_device="" if draft_device == SAME else draft_device,

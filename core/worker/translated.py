@@ -37,9 +37,7 @@ def check(pair: Pair, prompt: torch.Tensor, lane: Lane, spec: RunSpec) -> None:
         raise InvalidInput(f"{draft}, and for it the prompt is empty. Write something.")
     rows = _rows(pair.draft)
     if max(own) >= rows:
-        raise InvalidInput(
-            f"{draft}, and its embedding, pruned to {rows:,} rows, lacks the prompt's token {max(own):,}. Choose the whole model."
-        )
+        raise InvalidInput(f"{draft}, and its embedding, pruned to {rows:,} rows, lacks the prompt's token {max(own):,}. Choose the whole model.")
     if most is not None and tokens + spec.max_new_tokens > most:
         raise InvalidInput(
             f"{draft}: the prompt has {tokens:,} of its tokens, with {spec.max_new_tokens:,} new ones more than the {most:,} it can hold. "
