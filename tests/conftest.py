@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     return ByFile(config, log)
 
 
+def pytest_collection_finish() -> None:
+    """What the modules hold, now that all are read, is set aside from garbage collections, as `core.ui.heap` does for the server's pages."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _packages_are_looked_through_once() -> Iterator[None]:
     """`AppTest` reads what every installed package says of itself anew for each page, for components; that takes longer than the page."""
@@ -40,6 +47,15 @@ def _packages_are_looked_through_once() -> Iterator[None]:
             from streamlit.components.v2 import manifest_scanner
 
             patch.setattr(manifest_scanner, "scan_component_manifests", functools.cache(manifest_scanner.scan_component_manifests))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_timed_again() -> Iterator[None]:
+    """Beside other tests no core is quiet, so that a measurement would time nearly every call three times; `test_quiet` is about that."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "core.worker.timing" in sys.modules:
+            patch.setattr("core.worker.timing._REPEATS", 0)
         yield
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from core.runs import ModelRef
 from core.trace import Lookup, PromptTrace, Tails
@@ -51,6 +50,8 @@ def random_trace(seed: int, tokens: int = 12, rich: bool = True) -> PromptTrace:
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
     """A real file system of 1 MB. Needs root; only a machine that is no CI may go without."""
+    import pytest  # workers read this module too, and need no pytest
+
     if os.geteuid() != 0 and not os.environ.get("CI"):
         pytest.skip("mounting a tmpfs needs root")
     folder.mkdir()

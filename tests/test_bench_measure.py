@@ -6,6 +6,7 @@ from pathlib import Path
 
 from core.analysis import Analysis, analyse, summary
 from core.bench import Bench
+from core.child import Entry
 from core.history import Query
 from core.settings import Settings
 from core.store import Store
@@ -16,7 +17,7 @@ from tests.models import spec_of, write_pair
 def test_a_pair_is_measured_and_a_second_run_can_be_cancelled_halfway(settings: Settings, store: Store) -> None:
     settings.model_roots[0].mkdir()
     spec = spec_of(write_pair(Path(settings.model_roots[0])))
-    with contextlib.closing(Bench(settings, store)) as bench:
+    with contextlib.closing(Bench(settings, store, entry=Entry(measure="tests.hasty:measure"))) as bench:
         run_id = bench.submit(spec)
         ended(store, run_id, within_s=200)
         run = store.get(run_id, traces=True)

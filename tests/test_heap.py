@@ -24,4 +24,4 @@ def test_what_lives_is_set_aside_when_modules_were_read_and_garbage_before_it_is
         set_aside()
         assert gc.get_freeze_count() >= frozen + len(later)
     finally:
-        gc.unfreeze()
+        gc.freeze()  # as it was: `tests.conftest`

@@ -72,6 +72,15 @@ class Interrupted(BaseException):
     """What a cancellation looks like: no ordinary error."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _one_turn():
+    """Further turns of the confirmation are for `test_measured_rounds`, and that a busy machine cuts the calibration short is for the clock."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("core.worker.confirm.MOST_TURNS", 1)
+        patch.setattr("core.worker.measure.CALIBRATION_S", float("inf"))
+        yield
+
+
 @pytest.fixture(scope="module")
 def spec(tmp_path_factory) -> RunSpec:
     return spec_of(write_pair(tmp_path_factory.mktemp("pair")), PROMPTS)
@@ -84,11 +93,8 @@ def once() -> Settings:
 
 @pytest.fixture(scope="module")
 def kept(spec, once) -> Kept:
-    """A busy machine must not cut the calibration short; that it can be cut is for the clock, not for these tests."""
     sink = Kept()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("core.worker.measure.CALIBRATION_S", float("inf"))
-        measure(spec, sink, once)
+    measure(spec, sink, once)
     return sink
 
 

@@ -79,7 +79,7 @@ def test_the_confirmation_counts_both_turns_from_the_start(run, sink):
 
 
 def test_a_call_beside_a_neighbour_that_takes_the_core_is_noted(spec, monkeypatch):
-    """One call of the calibration waits, and does so again each time it is repeated; the seed decides what is confirmed first."""
+    """Each call of the calibration waits; the seed decides what is confirmed first."""
     real = calling.run_policy
 
     def waiting(*given):
@@ -87,6 +87,7 @@ def test_a_call_beside_a_neighbour_that_takes_the_core_is_noted(spec, monkeypatc
         return real(*given)
 
     monkeypatch.setattr(calling, "run_policy", waiting)
+    monkeypatch.setattr("core.worker.confirm.MOST_TURNS", 1)
     kept = Kept()
     measure(spec.model_copy(update={"prompts": spec.prompts[:1], "max_new_tokens": 1}), kept, Settings(threads=1))
     assert all(g.cpu_share < 0.95 for g in kept.of("calibration") if g.policy != Plain())

@@ -13,7 +13,14 @@ import torch
 from core.worker import timing
 from core.worker.timing import Load, Quiet
 
+REPEATS = timing._REPEATS
 by_thread = pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts the switches of a thread")
+
+
+@pytest.fixture(autouse=True)
+def _timed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As often as in the product; `tests.conftest` has it never."""
+    monkeypatch.setattr(timing, "_REPEATS", REPEATS)
 
 
 @contextmanager
