@@ -3,22 +3,63 @@
 A traceback stays on its line, with `\\n` for its line breaks, so that a log can be read line by line and nobody can forge a second line by
 the text of an error. `private` names the texts of the run under way: where an error repeats one, its place is marked. The web process, which
 does not know whose texts an unexpected error may repeat, writes only its kind and where it happened. Libraries that brought a log of their
-own write into this one. Not covered: what libraries print by other means, and loggers that they set up later.
+own write into this one, and what they print passes through it line by line. Not covered: what native code prints, and loggers that libraries
+set up later.
 """
 
 import contextlib
+import io
 import logging
+import sys
 import threading
 import traceback
 from collections.abc import Generator, Iterable
-from typing import Any
+from typing import Any, TextIO
 
 from core.redact import redacted
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 SHORTEST = 8
 """Of a text that is looked for; a shorter one stands in too many lines by chance."""
+LONGEST_LINE = 100_000
+"""Of what is printed without an end of the line, in characters; then it is written, but for its end, in which a secret may have begun."""
+CARRIED = 10_000
 _private: set[str] = set()
+
+
+class Printed(io.TextIOBase):
+    """Standard error for whoever prints there instead of logging: each line without secrets and private texts, once it is whole."""
+
+    def __init__(self, to: TextIO) -> None:
+        self._to, self._begun = to, ""
+        self._lock = threading.RLock()
+
+    def write(self, text: str) -> int:
+        """Take a piece of text."""
+        with self._lock:
+            *whole, self._begun = (self._begun + text).split("\n")
+            if len(self._begun) > LONGEST_LINE:
+                known = without_private(redacted(self._begun))
+                whole, self._begun = [*whole, known[:-CARRIED]], known[-CARRIED:]
+            if whole:
+                self._to.write("".join(f"{without_private(redacted(line))}\n" for line in whole))
+                self._to.flush()
+        return len(text)
+
+    def close(self) -> None:
+        """Write what has no end of its line."""
+        if self._begun:
+            self.write("\n")
+        super().close()
+
+    def fileno(self) -> int:
+        """The stream's own, for native code."""
+        return self._to.fileno()
+
+    @property
+    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # the base class has none
+        """The stream's own."""
+        return self._to.encoding
 
 
 class OneLine(logging.Formatter):
@@ -34,8 +75,10 @@ def set_up(*, words: bool = True) -> None:
 
     words: whether an error's own words may be written, and not only its kind and its places.
     """
-    handler = logging.StreamHandler()
+    plain = sys.stderr
+    handler = logging.StreamHandler(plain)
     handler.setFormatter(OneLine(FORMAT))
+    sys.stderr = Printed(plain)
     logging.setLogRecordFactory(logging.LogRecord if words else _without_words)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.captureWarnings(True)

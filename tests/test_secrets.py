@@ -1,6 +1,8 @@
 """A token is in no page, store, log, export or error, and a prompt in no log, whatever a library or a server repeats."""
 
+import base64
 import contextlib
+import io
 import logging
 import re
 import subprocess
@@ -16,7 +18,7 @@ from core.bench import Bench
 from core.child import HUB_OFFLINE_ASKED, Entry
 from core.errors import DraftgaugeError
 from core.export_json import to_json
-from core.log import OneLine, private
+from core.log import LONGEST_LINE, OneLine, Printed, private
 from core.redact import redacted
 from core.runs import Prompt, RunSpec
 from core.settings import Settings
@@ -48,6 +50,40 @@ def test_secrets_of_the_environment_are_named_instead(planted: None, monkeypatch
     assert said == "Bearer [HF_TOKEN], http://me:[HTTPS_PROXY]@localhost:1, [HTTPS_PROXY], [MY_API_KEY], abc"
 
 
+@pytest.mark.parametrize("name", ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "SMTP_PASS", "SIGNING_KEY", "GOOGLE_CREDENTIALS"])
+def test_what_a_secret_is_called(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "s3cret/of+ours")
+    said = redacted("https://hub.example.com/a?token=s3cret%2Fof%2Bours gave 401 for s3cret/of+ours")
+    assert said == f"https://hub.example.com/a?token=[{name}] gave 401 for [{name}]"
+
+
+def test_a_password_of_an_address_is_found_in_the_header_that_becomes_of_it(planted: None) -> None:
+    header = base64.b64encode(b"me:proxy-p@ss").decode()
+    assert redacted(f"Proxy-Authorization: Basic {header}") == "Proxy-Authorization: Basic [HTTPS_PROXY]"
+    assert redacted("http://x?p=proxy-p%40ss") == "http://x?p=[HTTPS_PROXY]"
+
+
+def test_names_of_folders_and_switches_are_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PWD", "OLDPWD", "HF_TOKEN_PATH", "TOKENIZERS_PARALLELISM", "SSH_AUTH_SOCK"):
+        monkeypatch.setenv(name, "/home/somebody/here")
+    assert redacted("/home/somebody/here") == "/home/somebody/here"
+
+
+def test_what_is_printed_is_written_line_by_line_without_secrets(planted: None) -> None:
+    to = io.StringIO()
+    printed = Printed(to)
+    print("one", TOKEN[:9], sep=" ", end="", file=printed)
+    assert to.getvalue() == ""
+    print(TOKEN[9:], "\ntwo", file=printed)
+    assert to.getvalue() == "one [HF_TOKEN] \ntwo\n"
+    print("x" * LONGEST_LINE, TOKEN[:9], end="", file=printed)
+    assert to.getvalue().endswith("x\n")
+    print(TOKEN[9:], end="", file=printed)
+    printed.close()
+    assert to.getvalue().endswith(" [HF_TOKEN]\n")
+    assert to.getvalue().count("x") == LONGEST_LINE
+
+
 @given(
     before=st.text(max_size=20), after=st.text(max_size=20), secret=st.text(st.characters(codec="ascii", min_codepoint=33), min_size=6, max_size=40)
 )
@@ -77,7 +113,9 @@ def test_a_worker_tells_neither_token_nor_prompt(planted: None, settings: Settin
     assert re.search(r"WARNING some\.library: Illegal header value b'Bearer \[HF_TOKEN\]'.*\[HTTPS_PROXY\].*\[text of the run\]", log)
     assert re.search(rf"ERROR draftgauge\.worker: run {run.id} failed.*Traceback", log)
     assert re.search(rf"INFO draftgauge\.worker: run {run.id} failed$", log, re.MULTILINE)
-    assert "a library prints" in log
+    assert "a library prints Illegal header value b'Bearer [HF_TOKEN]'" in log
+    assert re.search(r"WARNING py\.warnings: .*Illegal header value b'Bearer \[HF_TOKEN\]'", log)
+    assert re.search(r"ERROR draftgauge: the thread Thread-\d+ \(_fails\) failed.*\[text of the run\]", log)
     assert "Ann Example" not in log
     assert "1,234 euros" not in log
     for secret in (TOKEN, PASSWORD):
@@ -85,7 +123,7 @@ def test_a_worker_tells_neither_token_nor_prompt(planted: None, settings: Settin
         assert secret.encode() not in to_json(run, texts=True)
 
 
-@pytest.mark.parametrize("status", [200, 401, 403, 404, 429, 500])
+@pytest.mark.parametrize("status", [200, 302, 401, 403, 404, 429, 500])
 def test_a_download_tells_no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int, capfd: pytest.CaptureFixture[str]) -> None:
     """The server repeats the token in its headers, and the address of the Hub holds a password."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -96,6 +134,8 @@ def test_a_download_tells_no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     with serve() as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url.replace("http://", f"http://me:{PASSWORD}@"))
         headers = {"X-Error-Message": f"bad {TOKEN}", "X-Request-Id": TOKEN}
+        if status == 302:
+            headers["Location"] = f"http://me:{TOKEN}@localhost:1/config.json?token={TOKEN}"
         hub.repositories["a/b"] = Repository({"config.json": b"{}"}, status=status, headers=headers)
         with pytest.raises(DraftgaugeError) as refused:
             fetch([hub.ref("a/b", "main")], lambda stage, done, total: None)
