@@ -34,12 +34,17 @@ class Refused(Exception):
 
 @dataclass
 class Provider:
-    """What the provider knows. back_to: the only address that people are sent back to. accounts: claims of each, by e-mail address."""
+    """What the provider knows. back_to: the only address that people are sent back to. accounts: claims of each, by e-mail address.
+
+    A test may change what it signs (`spoils`), and with which key; the one that `/jwks` names stays.
+    """
 
     back_to: str
     accounts: Mapping[str, Claims]
     url: str = ""
     key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"use": "sig", "alg": "RS256"}, auto_kid=True))
+    signs_with: RSAKey | None = None
+    spoils: dict[str, object] = field(default_factory=dict)
     codes: dict[str, tuple[dict[str, str], str]] = field(default_factory=dict)
     ended: list[str] = field(default_factory=list)
 
@@ -90,7 +95,8 @@ class Provider:
             raise Refused("not this code")
         now = int(time.time())
         claims = {"iss": self.url, "aud": CLIENT, "iat": now, "exp": now + GOOD_FOR_S, "nonce": asked["nonce"], "email": email}
-        signed = jwt.encode({"alg": "RS256", "kid": self.key.kid}, claims | dict(self.accounts[email]), self.key)
+        said = claims | dict(self.accounts[email]) | self.spoils
+        signed = jwt.encode({"alg": "RS256", "kid": self.key.kid}, said, self.signs_with or self.key)
         return {"access_token": secrets.token_urlsafe(24), "token_type": "Bearer", "expires_in": GOOD_FOR_S, "id_token": signed}
 
 

@@ -11,7 +11,7 @@ import urllib.request
 import uuid
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Element_pb2 import Element
@@ -20,6 +20,8 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin, Subprotocol
+
+T = TypeVar("T")
 
 COOKIE = "_streamlit_xsrf"
 PATIENCE_S = 60.0
@@ -294,10 +296,10 @@ class Session:
             return bytes(answer.read())
 
 
-def play(scenario: Coroutine[Any, Any, None]) -> None:
+def play(scenario: Coroutine[Any, Any, T]) -> T:
     """Run what several sessions do to its end, in a thread of its own: in the main one a browser test's loop may still be open."""
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, scenario).result()
+        return pool.submit(asyncio.run, scenario).result()
 
 
 def new_cookie(url: str) -> str:

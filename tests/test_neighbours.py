@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from joserfc.jwk import RSAKey
 from starlette.types import Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
@@ -90,14 +91,8 @@ async def _move_in(site: LoginSite, folder: Path) -> House:
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("house")
     (folder / "draftgauge").mkdir()
-    found: list[House] = []
     with FileLock(folder / "draftgauge" / "cpu.lock"), login_site(folder, HF_HUB_OFFLINE="1") as site:
-
-        async def move_in() -> None:
-            found.append(await _move_in(site, folder))
-
-        play(move_in())
-        yield found[0]
+        yield play(_move_in(site, folder))
 
 
 def heard(session: Session) -> str:
@@ -379,3 +374,14 @@ def test_a_callback_of_somebody_else_s_sign_in_signs_nobody_in(house: House) -> 
     with opener.open(back, timeout=20) as answer:
         assert answer.url == f"{house.site.url}/"
     assert not [cookie for cookie in jar if cookie.name.startswith("_streamlit_user") and cookie.value]
+
+
+@pytest.mark.parametrize("spoils", [{}, {"nonce": "another"}, {"aud": "another client"}, {"iss": "https://elsewhere.example.com"}, {"exp": 1}])
+def test_an_identity_token_that_is_not_right_signs_nobody_in(house: House, spoils: dict[str, object]) -> None:
+    """Of another sign-in, for another client, of another provider, out of time, or (without `spoils`) signed by somebody else."""
+    provider = house.site.provider
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provider, "spoils", spoils)
+        patch.setattr(provider, "signs_with", None if spoils else RSAKey.generate_key(2048))
+        assert "_streamlit_user" not in play(house.site.sign_in(ANN))
+    assert "_streamlit_user" in play(house.site.sign_in(ANN))
