@@ -8,6 +8,9 @@ worker's log.
 import signal
 from pathlib import Path
 
+SHORT = (b"memory allocation", b"bad_alloc", b"cannot allocate memory", b"out of memory")
+"""What native libraries write before they end their process, because they could get no more memory."""
+TAIL_BYTES = 1_000
 SMALLER = "Use a smaller dtype, shorter prompts or another device, or close other programs, then measure again."
 _HAPPENED = {
     signal.SIGKILL: ("was killed from outside (SIGKILL), most likely because this machine ran out of memory", SMALLER),
@@ -40,9 +43,22 @@ def late_words(patience_s: float, file: Path) -> str:
 def _of(code: int | None, file: Path) -> tuple[str, str]:
     if code is not None and -code in _HAPPENED:
         return _HAPPENED[signal.Signals(-code)]
+    if _short_of_memory(file):
+        return "ended by itself, because it could get no more memory", SMALLER
     if code is not None and code < 0:
         return f"crashed in native code ({_name(-code)})", f"The end of {file} may say why; measure again, or choose another dtype or device."
     return f"ended by itself (code {code})", f"The end of {file} may say why; measure again."
+
+
+def _short_of_memory(file: Path) -> bool:
+    """Whether the last that a worker wrote says so."""
+    try:
+        with file.open("rb") as log:
+            log.seek(max(0, file.stat().st_size - TAIL_BYTES))
+            last = log.read().rstrip().rpartition(b"\n")[2].lower()
+    except OSError:
+        return False
+    return any(words in last for words in SHORT)
 
 
 def _name(number: int) -> str:

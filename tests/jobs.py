@@ -157,6 +157,12 @@ def many(spec: RunSpec, sink: Sink, settings: Settings) -> None:
         time.sleep(0.1)
 
 
+def gives_up(spec: RunSpec, sink: Sink, settings: Settings) -> None:
+    """What OpenBLAS does when it can get no more memory."""
+    os.write(2, b"OpenBLAS error: Memory allocation still failed after 10 retries, giving up.\n")
+    os._exit(1)
+
+
 def jump(spec: RunSpec, sink: Sink, settings: Settings) -> None:
     """The clock of the worker is set by a day amid the run, on for 2 new tokens and else back, and stays so."""
     real, by_s = time.time, 86_400 if spec.max_new_tokens == 2 else -86_400
@@ -165,5 +171,6 @@ def jump(spec: RunSpec, sink: Sink, settings: Settings) -> None:
     sink.stage("draft", 1, 1)
 
 
-JOBS = [quick, sleep, forward, hang, stubborn, broken, refused, die, flood, shout, stuck, frozen, bus, crash, unspeakable, many, jump]
-QUICK, SLEEP, FORWARD, HANG, STUBBORN, BROKEN, REFUSED, DIE, FLOOD, SHOUT, STUCK, FROZEN, BUS, CRASH, UNSPEAKABLE, MANY, JUMP = range(len(JOBS))
+JOBS = [quick, sleep, forward, hang, stubborn, broken, refused, die, flood, shout, stuck, frozen, bus, crash, unspeakable, many, jump, gives_up]
+NUMBERS = range(len(JOBS))
+QUICK, SLEEP, FORWARD, HANG, STUBBORN, BROKEN, REFUSED, DIE, FLOOD, SHOUT, STUCK, FROZEN, BUS, CRASH, UNSPEAKABLE, MANY, JUMP, GIVES_UP = NUMBERS

@@ -67,6 +67,7 @@ def test_a_worker_killed_between_claiming_a_run_and_saying_so_leaves_it_interrup
     ("number", "words"),
     [
         (jobs.BUS, "(SIGBUS): a model file was cut off meanwhile, or its disk fails; what was measured is kept. Put the model's files back"),
+        (jobs.GIVES_UP, "The worker ended by itself, because it could get no more memory; what was measured is kept. Use a smaller dtype"),
         (jobs.CRASH, "crashed in native code (SIGSEGV); what was measured is kept. The end of"),
     ],
 )
