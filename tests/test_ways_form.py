@@ -1,5 +1,7 @@
 """The form of the page `measure` for what is only really run: what is offered, what is refused and why, and which runs are queued."""
 
+import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -240,3 +242,24 @@ def test_a_window_shorter_than_the_longest_text():
     [said] = cautions(view, [Prompt(text="x"), Prompt(text="x" * 35 * 20)], 8)
     assert "fewer than your longest prompt alone (about 200)." in said
     assert cautions(view, [], 8) == []
+
+
+def test_bundled_prompts_that_the_pair_cannot_hold_are_left_out_before_it_begins(planner: Planner, models: Path):
+    prompts = [prompt.model_dump(mode="json", exclude={"label"}) for prompt in demo.prompts()]
+    asked = {"model": "demo:target", "prompts": prompts, "chat_template": False}
+    until(lambda: isinstance(planner.ask("prompt_tokens", asked), Ready), 90.0)
+    answer = planner.ask("prompt_tokens", asked)
+    assert isinstance(answer, Ready)
+    tokens: list[int] = answer.data["tokens"]
+    room = sorted(tokens)[len(tokens) // 2] + 40
+    short = models / "models" / "short"
+    shutil.copytree(demo.DRAFT.path, short)
+    config = json.loads((short / "config.json").read_text())
+    (short / "config.json").write_text(json.dumps(config | {"max_position_embeddings": room}))
+    app = form(planner, "folder:short")
+    long = [(number, count + 40) for number, count in enumerate(tokens, 1) if count + 40 > room]
+    number, need = long[0]
+    assert f"{len(long)} of {len(tokens)} prompts left out. Prompt {number}: with 40 new tokens it needs {need}, and the pair holds {room}." in texts(
+        app
+    )
+    assert next(field for field in app.number_input if field.label == "Number of prompts").max == len(tokens) - len(long)

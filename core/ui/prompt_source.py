@@ -27,9 +27,9 @@ def prompt_source(target: str, drafts: Sequence[str], max_new_tokens: int, *, ch
         persist_state="session",
         label_visibility="collapsed",
     )
-    if source != "pasted":
-        return prompt_box.bundled()
     room = prompt_table.pair_room(target, drafts) if target and drafts else NO_LIMIT
+    if source != "pasted":
+        return prompt_table.fitting(prompt_box.bundled(), target, room, max_new_tokens, chat_template=chat_template)
     return prompt_box.prompt_box(target, room, max_new_tokens, chat_template=chat_template)
 
 

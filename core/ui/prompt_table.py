@@ -18,12 +18,15 @@ from core.prompt_rows import Room, Row
 from core.prompts import LONGEST_LABEL
 from core.runs import Prompt
 from core.ui import desk, look, numbers, prompt_kept
+from core.ui.begin_note import guessed_tokens
 
 LOOK_AGAIN_S = 1.0
 SHOWN_CHARACTERS = 160
 PREVIEW_CHARACTERS = 20_000
 TABLE_ROWS = 10
 ROW_PX = 35
+MOST_TOKENS = 4
+"""Times as many as are guessed: no tokenizer here makes more of a text, as none makes more than one of a character."""
 
 
 def table(found: Sequence[Prompt], target: str, room: Room, max_new_tokens: int, *, chat_template: bool) -> tuple[Prompt, ...]:
@@ -54,6 +57,22 @@ def table(found: Sequence[Prompt], target: str, room: Room, max_new_tokens: int,
     if target:
         _preview(rows, target, chat_template)
     return included
+
+
+def fitting(found: Sequence[Prompt], target: str, room: Room, max_new_tokens: int, *, chat_template: bool) -> tuple[Prompt, ...]:
+    """Those that both models can hold, and why the others are left out. Tokens are counted only where that could be close."""
+    if not any(room.lacks(MOST_TOKENS * tokens, max_new_tokens) for tokens in guessed_tokens(found)):
+        return tuple(found)
+    counts = _counts(found, target, chat_template)
+    _say(counts, target, found, chat_template)
+    if not isinstance(counts, Ready):
+        return tuple(found)
+    rows = prompt_rows.judge(found, counts.data["tokens"], room, max_new_tokens, problems=counts.data["problems"], chat_template=chat_template)
+    left = [row for row in rows if not row.usable]
+    if left:
+        said = left[0].reason.removeprefix("Left out: ")
+        look.note(f":material/info: {len(left)} of {numbers.counted(len(rows), 'prompt')} left out. Prompt {left[0].number}: {look.plain(said)}.")
+    return tuple(row.prompt for row in rows if row.usable)
 
 
 def count(found: Sequence[Prompt]) -> str:
