@@ -28,7 +28,7 @@ from core.store import Store, open_store
 from tests.browser.server import serve
 from tests.sessions import Session, new_cookie
 
-MINUTES, SAMPLE_EVERY_S, PAUSE_S, PATIENCE_S, PEOPLE = 30.0, 30.0, 0.5, 120.0, 3
+MINUTES, SAMPLE_EVERY_S, PAUSE_S, PATIENCE_S, PEOPLE = 30.0, 30.0, 0.5, 600.0, 3
 PAGES = ("", "pair", "measure", "gamma", "memory_cost", "side_by_side", "runs")
 SHORT = "tokens=8&confirm_s=1"
 DOINGS = {"measure": 4, "browse": 10, "cancel": 2, "export": 4, "import": 3, "delete": 2}
@@ -130,7 +130,7 @@ class Soak:
         document = self._rng.choice(self.done.exported)
         async with self._tab("runs") as session:
             await session.upload("A file", "run.json", document)
-            await session.until("This is")
+            await session.until("This is", PATIENCE_S)  # files are not read while a run is being timed
             while not any(button.label == "Import" and not button.disabled for button in session.elements("button")):
                 await asyncio.sleep(0.2)
             await session.click("Import")

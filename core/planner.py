@@ -134,7 +134,7 @@ class Planner:
         self._folder = settings.data / "plan" / "answers"
         self._lock = threading.Lock()
         self._states: dict[str, _State] = {}
-        self._closed = threading.Event()
+        self._closed, self._held = threading.Event(), False
         self._light, self._network, self._heavy = Lane(), Lane(), Lane()
         lanes = [*([self._light, self._network] * light), self._heavy]
         self._threads = [threading.Thread(target=self._serve, args=(lane,), name="draftgauge-plan", daemon=True) for lane in lanes]
@@ -155,7 +155,8 @@ class Planner:
                 state = replace(state, waiting=QUEUED, failed="")
                 self._lane(task, arguments).put(_Job(key, task, arguments))
             self._remember(key, state)
-        return state.answer()
+        answer = state.answer()
+        return Waiting(HELD) if self._held and answer == Waiting(QUEUED) else answer
 
     def forget(self, task: str) -> None:
         """Drop a task's answers, here and on the disk, so that nothing is left of what they were made from. Raises StoreError."""
@@ -244,7 +245,8 @@ class Planner:
     def _quiet_now(self, key: str) -> bool:
         """Wait until nothing is being timed; False when the planner closes meanwhile."""
         while not self._closed.is_set():
-            if not self._is_timing():
+            self._held = self._is_timing()
+            if not self._held:
                 return True
             self._change(key, waiting=HELD)
             self._closed.wait(LOOK_AGAIN_S)
