@@ -19,6 +19,28 @@ from core.store import Store, open_store
 from tests.hub_server import HubServer, hub_server
 from tests.supplies import model_folder
 
+LONG = (
+    "tests/browser/",
+    "test_replay_sampling",
+    "test_bench_kill",
+    "test_killed_stages",
+    "test_checks",
+    "test_answers",
+    "test_ways_worker",
+    "test_measured_rounds",
+    "test_side_worker",
+    "test_measure.py",
+    "test_web",
+    "test_bench.py",
+    "test_memory_page",
+    "test_pair_page",
+    "test_measure_decoding",
+    "test_demo_pair",
+    "test_download",
+    "test_deploy.py",
+)
+"""Where the tests are that take longest, roughly in that order; they begin first, so that none is left alone at the end."""
+
 
 class ByFile(LoadScopeScheduling):
     """The tests of a file stay in one process, for the fixtures they share; those with a browser too, so that only one is busy at a time."""
@@ -31,6 +53,11 @@ class ByFile(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     """Called once, where tests run in several processes."""
     return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The order in which files are handed to processes."""
+    items.sort(key=lambda item: next((place for place, name in enumerate(LONG) if name in item.nodeid), len(LONG)))
 
 
 def pytest_collection_finish() -> None:

@@ -47,6 +47,12 @@ def written(pair, prompts, decoding, seed=0):
     return [found[at] for at in range(len(prompts))]
 
 
+@pytest.fixture(scope="module")
+def greedy(pair, prompts):
+    """All of them, written in one batch."""
+    return written(pair, prompts, GREEDY)
+
+
 @pytest.mark.parametrize("decoding", [GREEDY, Decoding(repetition_penalty=1.3)], ids=["greedy", "penalty"])
 def test_a_batch_writes_in_float32_what_the_target_writes_alone(pair, prompts, decoding):
     together = written(pair, prompts, decoding)
@@ -56,9 +62,9 @@ def test_a_batch_writes_in_float32_what_the_target_writes_alone(pair, prompts, d
         assert answer.p is None
 
 
-def test_answers_end_with_their_first_end_of_text(pair, prompts):
+def test_answers_end_with_their_first_end_of_text(pair, prompts, greedy):
     """Such a token is made the end that rows end at most different places, and go on with padding in the batch."""
-    before_end = [each.tokens.tolist() for each in written(pair, prompts, GREEDY)]
+    before_end = [each.tokens.tolist() for each in greedy]
     end = max({token for row in before_end for token in row}, key=lambda token: len({row.index(token) for row in before_end if token in row}))
     ended = dataclasses.replace(pair, eos_ids=(end,))
     before = pair.target.generation_config
@@ -88,7 +94,7 @@ def test_sampled_answers_repeat_with_their_seed_and_keep_the_p_they_were_drawn_w
         assert (answer.p <= everything / 0.9 + 1e-5).all()
 
 
-def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_written_twice(pair, prompts, monkeypatch):
+def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_written_twice(pair, prompts, greedy, monkeypatch):
     real, sizes = batch._write, []
 
     def small_memory(pair, chosen, *rest):
@@ -97,9 +103,8 @@ def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_written_twice(pair, 
             raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes.")
         return real(pair, chosen, *rest)
 
-    whole = [each.tokens.tolist() for each in written(pair, prompts, GREEDY)]
     monkeypatch.setattr(batch, "_write", small_memory)
-    assert [each.tokens.tolist() for each in written(pair, prompts, GREEDY)] == whole
+    assert [each.tokens.tolist() for each in written(pair, prompts, GREEDY)] == [each.tokens.tolist() for each in greedy]
     assert sizes == [6, 3, 1, 1, 1, 1, 1, 1]
 
 

@@ -137,9 +137,14 @@ def test_each_device_has_its_own_worker(bench: Bench, store: Store, settings: Se
     assert [bench.position(run_id) for run_id in ids] == [0, 0]
 
 
-def test_the_end_of_a_run_is_recorded_when_the_store_can_be_written_again(
-    bench: Bench, store: Store, settings: Settings, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server, unlike its worker, waits for a lock for half a second only."""
+    monkeypatch.setattr(database, "WAIT_FOR_LOCK_S", 0.5)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_end_of_a_run_is_recorded_when_the_store_can_be_written_again(bench: Bench, store: Store, settings: Settings, spec: RunSpec) -> None:
     run_id = bench.submit(job(spec, jobs.SLEEP))
     under_way(store, run_id)
     lock = create_engine(f"sqlite:///{settings.data / FILE_NAME}")

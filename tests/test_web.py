@@ -18,11 +18,12 @@ from pathlib import Path
 from core.ui import desk
 desk.PREWARM = ()  # this process is looked at, not the worker it would start
 from streamlit.testing.v1 import AppTest
-page = AppTest.from_file(sys.argv[1], default_timeout=60)
-for name, value in (pair.split("=") for pair in sys.argv[2:]):
-    page.query_params[name] = value
-page.run()
-assert not page.exception, page.exception
+for query in ("", *sys.argv[2:]):
+    page = AppTest.from_file(sys.argv[1], default_timeout=60)
+    for name, value in (pair.split("=") for pair in query.split()):
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception, page.exception
 heavy = sorted({"torch", "transformers", "tokenizers"} & set(sys.modules))
 assert not heavy, heavy
 peak_kb = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]  # getrusage would inherit the parent's peak
@@ -35,17 +36,14 @@ print(int(peak_kb) // 1024)
     [
         "app.py",
         "pages/start.py",
-        "pages/pair.py",
         "pages/pair.py target=demo:target",
-        "pages/measure.py",
         "pages/measure.py run=example",
-        "pages/gamma.py",
         "pages/gamma.py run=example",
-        "pages/memory_cost.py",
         "pages/memory_cost.py run=example",
     ],
 )
 def test_page_runs_without_torch_and_in_little_memory(page: str, tmp_path: Path):
+    """Without anything in its address first, then with what stands behind it."""
     environment = os.environ | {"DRAFTGAUGE_DATA": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, *page.split()], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
