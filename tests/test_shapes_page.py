@@ -1,5 +1,7 @@
 """The page of a run that timed passes, in every state, and the ways to one."""
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -29,7 +31,7 @@ def test_the_page_says_which_alpha_is_needed_and_recommends_nothing(store: Store
     assert app.title[0].value == f"1.2x needs an acceptance of {needed.alpha:.2f} or more"
     assert f"At gamma {needed.gamma}, with a loop that is free (h = e = 0), which is optimistic" in said(app)
     assert "How often this draft is right is not known, so nothing is recommended." in said(app)
-    assert (metric(app, "c, drafted token"), metric(app, "d2, first of a round")) == ("0.15", "0.20")
+    assert (metric(app, "d1, drafted token"), metric(app, "d2, first of a round")) == ("0.15", "0.20")
     assert metric(app, "v(5), verify") == f"{shape_runs.verify(5, 1, 128):.2f}"
     assert metric(app, "plain step") == "20.0 ms"
     assert metric(app, "weights of both") == "59.8 MB"
@@ -69,6 +71,10 @@ def test_the_loop_of_a_real_measurement_takes_the_place_of_nothing(store: Store)
     synthetic.keep_answered(store, measured)
     app = opened(store, shape_runs.run(target=measured.spec.target, draft=measured.spec.draft))
     assert "with the loop of its measurement (h 0." in said(app)
+    c = re.search(r"^c \*\*(0\.\d\d)\*\* \(d1 0\.15 and the loop's e\), v\(5\)", said(app), re.MULTILINE)
+    assert c is not None
+    assert float(c[1]) > 0.15
+    assert [shown for shown in app.get("plotly_chart") if f"acceptance at c {c[1]};" in shown.alt], "the map's own c"
     assert "Measured for real, its alpha was 0.72." in said(app)
     free = shapes.needed(shapes.results(shape_runs.run()).costs)
     assert free is not None

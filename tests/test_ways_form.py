@@ -238,7 +238,7 @@ def test_a_window_shorter_than_the_longest_text():
     view = View(target, ())
     assert cautions(view, [Prompt(text="x" * 35 * 10)], 28) == []
     [said] = cautions(view, [Prompt(text="x" * 35 * 10)], 29)
-    assert said.startswith("1 of 2 layers of slider see only the last 128 tokens, fewer than your longest prompt with its answer (about 129).")
+    assert said.startswith("1 layer of slider sees only the last 128 tokens, fewer than your longest prompt with its answer (about 129).")
     [said] = cautions(view, [Prompt(text="x"), Prompt(text="x" * 35 * 20)], 8)
     assert "fewer than your longest prompt alone (about 200)." in said
     assert cautions(view, [], 8) == []

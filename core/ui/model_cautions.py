@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from core.candidates import Model, View
 from core.planner import Failed
 from core.runs import Prompt
+from core.ui import numbers
 from core.ui.begin_note import guessed_tokens
 
 
@@ -31,8 +32,9 @@ def _window(model: Model, prompt_tokens: int, new_tokens: int) -> str:
     if not prompt_tokens or not windows or min(windows) >= need:
         return ""
     than = "prompt alone" if min(windows) < prompt_tokens else "prompt with its answer"
+    sees = f"{numbers.counted(len(windows), 'layer')} of {model.name} {'sees' if len(windows) == 1 else 'see'}"
+    about = prompt_tokens if than == "prompt alone" else need
     return (
-        f"{len(windows)} of {len(model.sizes.per_layer) if model.sizes else 0} layers of {model.name} see only the last {min(windows):,} tokens, "
-        f"fewer than your longest {than} (about {prompt_tokens if than == 'prompt alone' else need:,}). Rejected tokens are taken back rightly there "
-        "too; a draft that sees less than its target may be right less often late in the text."
+        f"{sees} only the last {min(windows):,} tokens, fewer than your longest {than} (about {about:,}). Rejected tokens are taken back rightly "
+        "there too; a draft that sees less than its target may be right less often late in the text."
     )

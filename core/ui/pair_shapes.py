@@ -10,6 +10,7 @@ from core.errors import NotMeasured
 from core.estimate_time import guessed_speed
 from core.history import Query
 from core.measured import DeviceInfo, Dtype
+from core.planner import Failed
 from core.runs import ModelRef, Run
 from core.shapes_ask import default_dtype, from_configs, seconds
 from core.ui import desk, look, numbers, shapes_estimate
@@ -74,6 +75,8 @@ def _refusal(target: Model, draft: Model, device: DeviceInfo, dtype: Dtype) -> s
             return f"The {role} is still being read."
         if encodes(model.usable.config):
             return encoders.timed(model.name, str(model.usable.config.get("model_type")))
+        if isinstance(model.profile, Failed):
+            return f"{model.name} is not built, because its sizes are not known: {model.profile.sentence}"
         if model.sizes and any(layer.kind in ("linear", "recurrent") for layer in model.sizes.per_layer):
             return f"{model.name} keeps a running state, so rejected tokens cannot be undone, and the library refuses it."
     held = [model.sizes.parameters * BYTES[dtype] for model in (target, draft) if model.sizes]
@@ -106,8 +109,8 @@ def _cautions(target: Model, draft: Candidate) -> list[str]:
             said.append(f"{model.name} {EXPERTS}")
         windows = [layer.window for layer in sizes.per_layer if layer.window] if sizes else []
         if windows:
-            kept = f"{len(windows)} layers of {model.name} see only the last {min(windows):,} tokens"
-            said.append(f"{kept}, so that longer caches cost them no more.")
+            sees = f"{numbers.counted(len(windows), 'layer')} of {model.name} {'sees' if len(windows) == 1 else 'see'}"
+            said.append(f"{sees} only the last {min(windows):,} tokens, so that longer caches cost them no more.")
         if weights and weights.quantisation:
             said.append(
                 f"{model.name} is stored quantised ({weights.quantisation}); it is built unquantised, which takes more memory and other kernels."

@@ -87,14 +87,17 @@ def wider_button(run: Run, *, key: str = "time_wider") -> None:
 
 def _needs(found: Shapes, needed: NeededAlpha | None, real: Analysis | None) -> tuple[str, str]:
     """The headline of a pair whose acceptance is not known."""
-    costs, c = found.costs, numbers.cost(found.costs.draft_next)
+    costs = found.costs
+    c = f"**{numbers.cost(shapes.with_loop(costs, real.costs if real else None).c)}**"
+    if real:
+        c += f" (d1 {numbers.cost(costs.draft_next)} and the loop's e)"
     loop = (
         f"with the loop of its measurement (h {numbers.cost(real.costs.round_overhead)}, e {numbers.cost(real.costs.token_overhead)})"
         if real
         else "with a loop that is free (h = e = 0), which is optimistic: a real loop needs more"
     )
     known = f" Measured for real, its alpha was {real.alpha.value:.2f}." if real else f" {UNKNOWN}"
-    facts = f"c **{c}**, v({CHECKED}) **{numbers.cost(float(costs.verify[CHECKED]))}** {look.ORIGINS['measured']} :small[:gray[{{}}{loop}.{known}]]"
+    facts = f"c {c}, v({CHECKED}) **{numbers.cost(float(costs.verify[CHECKED]))}** {look.ORIGINS['measured']} :small[:gray[{{}}{loop}.{known}]]"
     if needed is None:
         return f"No acceptance makes this pair {WANTED:g}x as fast here", facts.format("Even always right, ")
     return f"{WANTED:g}x needs an acceptance of {needed.alpha:.2f} or more", facts.format(f"At gamma {needed.gamma}, ")
@@ -138,7 +141,7 @@ def _figures(found: Shapes) -> None:
             "measured",
             f"One-token pass of the target, {place}.",
         ),
-        price("c, drafted token", costs.draft_next, "The draft's pass over one token after another of its own (d1) / plain step, no loop included"),
+        price("d1, drafted token", costs.draft_next, "The draft's pass over one token after another of its own / plain step; c without a loop"),
         price("d2, first of a round", costs.draft_first, "The draft's first pass of a round, two tokens wide / plain step"),
         price(f"v({CHECKED}), verify", float(costs.verify[CHECKED]), f"Target pass over {CHECKED} tokens / plain step"),
     ]

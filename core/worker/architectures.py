@@ -65,7 +65,7 @@ def notes(pair: Pair, longest: int, *, built: bool) -> Iterator[str]:
         windows = [layer.sliding_window for layer in DynamicCache(config=model.config).layers if isinstance(layer, DynamicSlidingWindowLayer)]
         if windows and min(windows) < longest:
             kept = f"{len(windows)} of the {role}'s {model.config.get_text_config(decoder=True).num_hidden_layers} layers"
-            yield f"{kept} see only the last {min(windows):,} tokens, so that a longer cache costs them no more."
+            yield f"{kept} {'sees' if len(windows) == 1 else 'see'} only the last {min(windows):,} tokens, so that a longer cache costs them no more."
 
 
 def _config(ref: ModelRef, key: Key, role: str) -> PretrainedConfig:
