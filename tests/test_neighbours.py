@@ -143,7 +143,7 @@ def put(tab: Session, session_id: str, token: str | None = None) -> int:
 
 
 async def made(tab: Session, label: str) -> str:
-    """The address of a download that the server makes now. It keeps it until others have drawn pages twice, so it is to be asked for at once."""
+    """The address of a download that the server makes now."""
     button = tab.find("download_button", label)
     wanted = BackMsg()
     wanted.backend_operation_request.request_id = request = uuid.uuid4().hex
@@ -244,12 +244,15 @@ def test_without_a_login_a_websocket_gets_nothing_either(house: House) -> None:
 
 
 def test_files_are_for_those_who_may_come_in(house: House) -> None:
-    """Downloads by their address, and uploads into an open tab."""
+    """Downloads by their address, which stay while others draw pages, and uploads into an open tab."""
 
     async def everybody() -> None:
         eve = await house.site.sign_in(EVE)
         async with Session.open(house.site.url, "measure", f"run={house.ended}", login=house.ann) as ann:
             address = await made(ann, "Whole run")
+            async with Session.open(house.site.url, login=house.bob) as busy:
+                for page in ("runs", "memory_cost", "runs"):
+                    await busy.go(page)
             assert [status(house.site.url + address, Cookie=login) for login in (house.ann, eve, "")] == [200, 403, 403]
             for login, taken in ((house.ann, 204), (eve, 403), ("", 403)):
                 async with Session.open(house.site.url, login=login) as tab:

@@ -13,6 +13,7 @@ from core.analysis import Analysis
 from core.export_json import to_json
 from core.runs import Run
 from core.ui import desk, link_box, look, report_box
+from core.ui.kept_download import kept
 
 TEXTS = "export_texts"
 WITHOUT = "Off: every number stays, texts do not: a prompt becomes a hash, and the note is left out. Labels, tags, stop strings and names stay."
@@ -53,4 +54,6 @@ def _download(label: str, kind: str, run: Run, make: Callable[[], bytes]) -> Non
     name = f"draftgauge-{pair}-{run.id}-{label.lower().replace(' ', '-')}.{kind}"
     icon = ":material/data_object:" if kind == "json" else ":material/table:"
     mime = "application/json" if kind == "json" else "text/csv"
-    st.download_button(f"{label} ({kind.upper()})", make, file_name=name, mime=mime, icon=icon, on_click="ignore", key=f"download_{label}")
+    st.download_button(
+        f"{label} ({kind.upper()})", kept(make, name, mime), file_name=name, mime=mime, icon=icon, on_click="ignore", key=f"download_{label}"
+    )

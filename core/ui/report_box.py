@@ -12,6 +12,7 @@ from core.runs import Run
 from core.summary_markdown import summary
 from core.ui import link_box, look, memory_pair
 from core.ui.desk import planner
+from core.ui.kept_download import kept
 from core.version import VERSION
 
 ASKED = "_report_asked"
@@ -31,7 +32,7 @@ def show(analysis: Analysis, *, texts: bool) -> None:
             wait = isinstance(answer, Waiting)
             st.button("Report (HTML)", key="make_report", icon=":material/article:", disabled=wait, on_click=_ask, args=(run.id, texts))
         name = f"draftgauge-{run.id}-summary.md"
-        made = lambda: summary(analysis, link).encode()  # noqa: E731
+        made = kept(lambda: summary(analysis, link), name, "text/markdown")
         st.download_button("Summary (Markdown)", made, name, "text/markdown", icon=":material/notes:", on_click="ignore", key="download_summary")
     if isinstance(answer, Failed):
         st.error(look.plain(answer.sentence), icon=":material/error:")
@@ -42,7 +43,7 @@ def show(analysis: Analysis, *, texts: bool) -> None:
 
 def _download(run: Run, body: str) -> None:
     name = f"draftgauge-{run.id}-report.html"
-    data = lambda: whole(body).encode()  # noqa: E731
+    data = kept(lambda: whole(body), name, "text/html")
     st.download_button("Download the report (HTML)", data, name, "text/html", icon=":material/download:", on_click="ignore", key="download_report")
 
 

@@ -13,6 +13,7 @@ from core.runs import Run
 from core.side_prediction import Prediction, predict
 from core.ui import desk, look, provenance, result, side_prompt, side_tables
 from core.ui.frame import page_path
+from core.ui.kept_download import kept
 
 SAMPLED = (
     "The texts need not be the same: sampling draws every token, and plain and assisted decoding use up the random numbers in another order, "
@@ -203,15 +204,9 @@ def download(run: Run) -> None:
     with st.popover("Export the replay", icon=":material/download:"):
         look.note("One HTML file that plays in any browser, without a server and without a network.")
         if may_leave:
-            st.download_button(
-                "With texts", lambda: player(run), f"{name}.html", "text/html", key="side_texts", on_click="ignore", icon=":material/article:"
-            )
-        st.download_button(
-            "Without texts",
-            lambda: player(run, texts=False),
-            f"{name}-no-texts.html",
-            "text/html",
-            key="side_bare",
-            on_click="ignore",
-            icon=":material/lock:",
-        )
+            file = f"{name}.html"
+            whole = kept(lambda: player(run), file, "text/html")
+            st.download_button("With texts", whole, file, "text/html", key="side_texts", on_click="ignore", icon=":material/article:")
+        file = f"{name}-no-texts.html"
+        bare = kept(lambda: player(run, texts=False), file, "text/html")
+        st.download_button("Without texts", bare, file, "text/html", key="side_bare", on_click="ignore", icon=":material/lock:")
