@@ -50,6 +50,15 @@ def test_a_pair_that_cannot_gain_says_so(store: Store, monkeypatch: pytest.Monke
     assert "Even always right, with a loop that is free" in said(app)
 
 
+def test_one_text_that_is_dear_to_check_says_so(store: Store, monkeypatch: pytest.MonkeyPatch):
+    rule = "It counts as cheap up to v(5) = 2.5"
+    assert rule not in said(opened(store, shape_runs.run()))
+    monkeypatch.setattr(shape_runs, "SLOPE", 0.5)
+    shown = said(opened(store, shape_runs.run("dear")))
+    assert "Checking is no longer cheap at batch 1 after 128 tokens" in shown
+    assert rule in shown
+
+
 def test_larger_batches_stand_in_two_grids_with_their_rule(store: Store):
     problem = "The memory of cuda:0 did not suffice."
     app = opened(store, shape_runs.run(batches=(1, 2, 4, 8, 16), lengths=(128, 2048), problems={(16, 2048): problem}))

@@ -43,6 +43,8 @@ def show(run: Run) -> None:
     shapes_estimate.beside(run, found)
     if len(found.batches) > 1:
         _grids(found)
+    elif found.dear:
+        look.note(look.plain(shapes.says(found)))
     left, right = st.columns(2, gap="large")
     with left:
         fig = verify_curve(look.palette(), found)
