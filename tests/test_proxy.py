@@ -34,8 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 NAME = "draftgauge.test"
 """A name that nobody can look up: it comes in the Host header alone."""
-LARGE = b"def add(a, b):\n    return a + b\n\n" * 60_000
-"""Two megabytes: more than the proxy takes anywhere but at an upload."""
+LARGEST = b"name,usd_per_hour\n".ljust(2**20, b"0")
+"""As large as an uploader takes it; with what is around it, more than the proxy takes anywhere but at an upload."""
 INSIDE = ["/ready", "/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/interact", "/_stcore/agent/openapi.json", "/_stcore/"]
 DISGUISED = ["//ready", "/%72eady", "/x/../ready", "/_stcore//metrics", "/_stcore/%6detrics", "/static/../_stcore/metrics", "/_stcore/./metrics"]
 
@@ -176,11 +176,10 @@ def test_a_page_without_tls_leads_to_the_one_with_it(front: Front) -> None:
 
 def test_a_session_works_and_files_go_in_and_out(front: Front) -> None:
     async def look() -> None:
-        async with Session.open(front.url, "measure") as session:
-            await session.set("button_group", "Prompts", ["Your prompts"])
-            await session.until("Paste at least one prompt")
-            await session.upload("Or upload a file", "prompts.txt", LARGE)
-            await session.until("prompts.txt")
+        async with Session.open(front.url, "memory_cost") as session:
+            await session.until("The shipped prices")
+            await session.upload("Your own prices", "prices.csv", LARGEST)
+            await session.until("has 1,048,576 characters")  # it came whole, and is too long for prices
             await session.go("measure", f"run={front.run}")
             assert b'"format"' in await session.download("Whole run")
             assert session.errors == []
