@@ -126,6 +126,7 @@ def test_a_refused_draft_says_why_and_other_ways_are_left(planner: Planner, stor
 
 def test_ways_without_a_draft_go_beside_a_measurement(planner: Planner, store: Store):
     app = form(planner, "demo:draft", way_exit="true")
+    assert button(app, primary(app)).disabled, "what the address has ticked is awaited"
     target = pair_models.known(planner, "demo:target", []).target.usable
     assert target is not None
     until(lambda: isinstance(planner.ask("heads", {"config": target.config}), Ready), 60.0)

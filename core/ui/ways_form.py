@@ -209,13 +209,13 @@ def _lookup(key: str, *, ticked: bool) -> tuple[AnyPolicy, ...] | None:
     return (PromptLookup(int(most), int(ngram)),)
 
 
-def _heads(target: ModelRef) -> Heads | str:
-    """What the target's config says; a sentence while that is not known, or where it cannot be."""
+def _heads(target: ModelRef) -> Heads | Waiting | str:
+    """What the target's config says; a sentence where that cannot be known."""
     info = desk.planner().ask("describe", {"model": address(target)})
     answer = desk.planner().ask("heads", {"config": ModelInfo.model_validate(info.data).config}) if isinstance(info, Ready) else info
     if isinstance(answer, Waiting):
         st.fragment(_look_for_heads, run_every=LOOK_AGAIN_S)(target)
-        return f"Reading the target's config: {answer.why}"
+        return answer
     return answer.sentence if isinstance(answer, Failed) else Heads.model_validate(answer.data)
 
 
@@ -228,10 +228,11 @@ def _look_for_heads(target: ModelRef) -> None:
         st.rerun()
 
 
-def _early_exit(heads: Heads | str) -> tuple[AnyPolicy, ...] | None:
-    why = heads if isinstance(heads, str) else exit_refused(heads)
-    if isinstance(heads, str) or why:
-        return _refused("Early exit", why, "no_exit")
+def _early_exit(heads: Heads | Waiting | str) -> tuple[AnyPolicy, ...] | None:
+    if not isinstance(heads, Heads):
+        return _unknown("Early exit", heads, EXIT)
+    if exit_refused(heads):
+        return _refused("Early exit", exit_refused(heads), "no_exit")
     if not st.checkbox("Early exit", key=EXIT, help=EXIT_HELP, **KEPT):
         return ()
     names = [str(layer) for layer in exits(heads.layers)]
@@ -244,13 +245,22 @@ def _early_exit(heads: Heads | str) -> tuple[AnyPolicy, ...] | None:
     return tuple(early_exit(int(layer)) for layer in names if layer in chosen)
 
 
-def _mtp(heads: Heads | str) -> tuple[AnyPolicy, ...]:
+def _mtp(heads: Heads | Waiting | str) -> tuple[AnyPolicy, ...] | None:
     """The target's own heads, where its config ships them."""
     label = "The target's own heads (MTP)"
-    why = heads if isinstance(heads, str) else mtp_refused(heads)
-    if why:
-        return _refused(label, why, "no_mtp")
+    if not isinstance(heads, Heads):
+        return _unknown(label, heads, MTP)
+    if mtp_refused(heads):
+        return _refused(label, mtp_refused(heads), "no_mtp")
     return (OwnHeads("mtp"),) if st.checkbox(label, key=MTP, help=MTP_HELP, **KEPT) else ()
+
+
+def _unknown(label: str, heads: Waiting | str, key: str) -> tuple[AnyPolicy, ...] | None:
+    """A way of which nothing is known: of one that is ticked already, as in an address, it is awaited before anything can begin."""
+    if isinstance(heads, str):
+        return _refused(label, heads, f"no_{key}")
+    _refused(label, f"Reading the target's config: {heads.why}", f"no_{key}")
+    return None if st.session_state.get(key) or st.query_params.get(key) == "true" else ()
 
 
 def _refused(label: str, why: str, key: str) -> tuple[AnyPolicy, ...]:
