@@ -68,7 +68,7 @@ def _in_time(time_s: float) -> Generator[None]:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)  # None: set by other code than Python's
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
