@@ -38,6 +38,11 @@ def _quiet_and_offline() -> dict[str, str]:
     return {"HF_HUB_OFFLINE": "1", HUB_OFFLINE_ASKED: os.environ.get("HF_HUB_OFFLINE", ""), "TOKENIZERS_PARALLELISM": "false"}
 
 
+def for_command(settings: Settings) -> str:
+    """The settings as JSON for a command line, which whoever has an account on this machine can read: without people's addresses."""
+    return settings.model_dump_json(exclude={"users"})
+
+
 class Child:
     """A worker process: JSON lines in and out, everything else it prints into its log.
 
@@ -52,7 +57,7 @@ class Child:
         self.ready = False
         self.started_s = time.monotonic()
         self._said, self._ended = said, ended
-        command = [sys.executable, "-m", "core.worker", "--device", device, "--settings", settings.model_dump_json()]
+        command = [sys.executable, "-m", "core.worker", "--device", device, "--settings", for_command(settings)]
         command += ["--measure", entry.measure, "--devices", entry.devices]
         log = log_file(settings, device)
         fresh = not log.exists() or log.stat().st_size > LARGEST_LOG_BYTES

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
+from core.child import for_command
 from core.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +74,7 @@ class PlanChild:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab" if log.exists() and log.stat().st_size < LARGEST_LOG_BYTES else "wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "core.plan", self._settings.model_dump_json()],
+                [sys.executable, "-m", "core.plan", for_command(self._settings)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -1,20 +1,22 @@
 """In a private installation a person sees, changes and deletes their own runs only, on every page and through every way into the store."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from core.bench import Bench
 from core.child import Entry
 from core.errors import InvalidInput
 from core.history import Query
+from core.runs import Run
 from core.settings import Settings
 from core.store import DRAFTS_KEPT, Store
 from core.ui import desk, person
 from tests import side_runs, synthetic
-from tests.apps import button, texts
+from tests.apps import button, ok, texts
 from tests.test_door import open_as
 
 ANN: dict[str, object] = {"is_logged_in": True, "email": "ann@example.com", "sub": "1"}
@@ -103,8 +105,6 @@ def test_pages_do_not_show_another_s_run(private: None, page: str, query: dict[s
     refused = "There is no such"
 
     def opened(user: dict[str, object]) -> str:
-        from streamlit.testing.v1 import AppTest
-
         app = AppTest.from_file(f"../pages/{page}.py", default_timeout=30)
         app.user = user
         for name, value in query.items():
@@ -115,6 +115,22 @@ def test_pages_do_not_show_another_s_run(private: None, page: str, query: dict[s
 
     assert refused in opened(BOB)
     assert refused not in opened(ANN)
+
+
+@pytest.mark.parametrize(("kept", "page", "label"), [(synthetic.run, "measure", "Cancel"), (side_runs.run, "side_by_side", "Stop")])
+def test_a_shared_link_of_a_waiting_run_has_no_way_to_stop_it(
+    private: None, shared: Store, settings: Settings, kept: Callable[[], Run], page: str, label: str
+):
+    waiting = shared.add(kept().spec, "ann")
+
+    def buttons(run_id: str, user: dict[str, object]) -> list[str]:
+        app = AppTest.from_file(f"../pages/{page}.py", default_timeout=30)
+        app.user = user
+        app.query_params["run"] = run_id
+        return [shown.label for shown in ok(app.run()).button]
+
+    assert label in buttons(waiting, ANN)
+    assert label not in buttons(shared.get(waiting).share_id, BOB)
 
 
 def test_the_list_of_runs_is_one_s_own(private: None):

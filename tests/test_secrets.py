@@ -7,6 +7,7 @@ import logging
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,23 @@ def test_the_token_of_a_file_is_not_sent(monkeypatch: pytest.MonkeyPatch, tmp_pa
     environment = {"HF_TOKEN_PATH": str(tmp_path / "token"), "PATH": "/usr/bin"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == [TOKEN, "None"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the kernel's list of processes")
+def test_no_command_line_holds_the_addresses_of_people(settings: Settings, store: Store) -> None:
+    known = settings.model_copy(update={"users": ["ann@example.com"]})
+    with contextlib.closing(Bench(known, store, entry=Entry("tests.jobs:by_seed", "tests.jobs:devices"))):
+        until_s = time.monotonic() + 30
+        while not (lines := _commands(str(known.data))):
+            assert time.monotonic() < until_s, "no worker was started"
+            time.sleep(0.05)
+    assert all("core.worker" in line and "ann@example.com" not in line for line in lines)
+
+
+def _commands(word: str) -> list[str]:
+    """The command lines of this machine's processes that hold a word."""
+    found: list[str] = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            found.append(file.read_text(errors="replace"))
+    return [line for line in found if word in line]

@@ -124,6 +124,11 @@ def load(chosen: str, *, traces: bool = False) -> Run:
         st.stop()
 
 
+def is_shared(run: Run) -> bool:
+    """Whether the run is seen through its shared link, which changes nothing of it."""
+    return run.id == run.share_id
+
+
 @st.cache_resource(max_entries=1, show_spinner=False)
 def example() -> Run:
     """The bundled example run."""

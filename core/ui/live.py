@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.runs import TIMED, Extent, Progress, Run, RunSpec, Stage
 from core.ui import look, numbers, partial_alpha, waiting
-from core.ui.desk import ALIVE, desk, read_only
+from core.ui.desk import ALIVE, desk, is_shared, read_only
 from core.ui.polling import polled
 
 WORDS: dict[Stage, str] = {
@@ -59,7 +59,7 @@ def watch(run_id: str) -> None:
     else:
         _running(run)
     stays = "What was measured so far is kept."
-    if st.button("Cancel", icon=":material/stop_circle:", key="cancel_run", help=stays, disabled=read_only()):
+    if not is_shared(run) and st.button("Cancel", icon=":material/stop_circle:", key="cancel_run", help=stays, disabled=read_only()):
         bench.cancel(run_id)
         st.toast(STOPS, icon=":material/stop_circle:")
     look.note("You can close this page; the run goes on, and this address leads back to it.")

@@ -15,7 +15,7 @@ from core.runs import Run
 from core.side import steps_of
 from core.token_style import Writer
 from core.ui import look, side_columns, tokens, waiting
-from core.ui.desk import ALIVE, desk, read_only
+from core.ui.desk import ALIVE, desk, is_shared, read_only
 from core.ui.live import WORDS, count
 from core.ui.polling import polled
 
@@ -47,7 +47,7 @@ def _watch(run_id: str) -> None:
     look.headline(_title(run), order(run))
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         stays = "Stops within one round. What was written is kept."
-        if st.button("Stop", icon=":material/stop_circle:", key="stop_side", help=stays, disabled=read_only()):
+        if not is_shared(run) and st.button("Stop", icon=":material/stop_circle:", key="stop_side", help=stays, disabled=read_only()):
             bench.cancel(run_id)
         st.toggle("Show rejected drafts", key="side_rejected", persist_state="session")
         look.note(_place(run))

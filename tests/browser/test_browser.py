@@ -70,6 +70,7 @@ def test_pasted_prompts_survive_a_page_change_and_a_reload(page: Page, site: Sit
     expect(page.get_by_role("heading", level=1).filter(has_text="Which draft model")).to_be_visible()
     page.get_by_role("link", name="Measure").first.click()
     expect(area).to_have_value("$x$ <b>one</b>\ntwo")
+    page.wait_for_url(re.compile("pasted="))
     page.reload()
     expect(area).to_have_value("$x$ <b>one</b>\ntwo")
 
