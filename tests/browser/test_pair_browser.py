@@ -36,8 +36,8 @@ def hub() -> Iterator[HubServer]:
 def app(hub: HubServer, site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("pair_site")
     pair_models.make(folder / "models")
-    settings = {"DRAFTGAUGE_MODEL_ROOTS": f'["{folder / "models"}"]', "HF_ENDPOINT": hub.url, "HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "0"}
-    with serve(folder / "data", **settings) as url:
+    roots, home = f'["{folder / "models"}"]', str(folder / "hf")
+    with serve(folder / "data", DRAFTGAUGE_MODEL_ROOTS=roots, HF_ENDPOINT=hub.url, HF_HOME=home, HF_HUB_OFFLINE="0") as url:
         yield url
     shutil.rmtree(folder, ignore_errors=True)
 
