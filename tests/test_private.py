@@ -138,6 +138,23 @@ def test_the_list_of_runs_is_one_s_own(private: None):
     assert len(open_as("runs", ANN).dataframe[0].value) == 2
 
 
+def test_the_queue_and_what_it_waits_for_are_everybody_s(private: None, shared: Store):
+    """A place of one's own among others, and a wait that somebody else's runs of their pair tell."""
+    run = synthetic.run(prompts=8, tokens=32)
+    pair = run.spec.model_copy(update={"target": run.spec.target.model_copy(update={"path": "/models/anns", "name": "anns"})})
+    shared.insert(run.model_copy(update={"id": "annspair", "spec": pair}), "ann")
+    shared.add(pair, "ann")
+    waiting = shared.add(run.spec, "bob")
+    [bar] = open_as("runs", BOB).get("progress")
+    assert bar.proto.text == "Waiting for the device cpu: 2nd in the queue"
+    app = AppTest.from_file("../pages/measure.py", default_timeout=30)
+    app.user = BOB
+    app.query_params["run"] = waiting
+    [bar] = ok(app.run()).get("progress")
+    assert bar.proto.text.startswith("**Waiting for the device**: 2nd in the queue, about ")
+    assert "anns" not in texts(app)
+
+
 def test_a_store_of_a_person_is_the_same_store(shared: Store, tmp_path: Path):
     mine = shared.seen_by("ann")
     assert mine.place == shared.place

@@ -90,6 +90,8 @@ def test_nothing_that_one_types_or_chooses_is_in_the_others_pages(site: tuple[st
                 await bob.go(page)
             await bob.go("measure")
             assert bob.find("number_input", "Most new tokens").value == 40
+            await bob.set("button_group", "Prompts", ["Your prompts"])
+            assert bob.find("text_area", "Prompts").value == ""
             assert alice.errors == bob.errors == []
             assert not any(SECRET.encode() in message for message in bob.heard)
 

@@ -11,6 +11,7 @@ from core.candidates import Setting, gather
 from core.errors import StoreError
 from core.estimate_time import Speed, estimate_time, guessed_speed, known_speed
 from core.runs import Prompt, Run, RunSpec
+from core.store import Store
 from core.ui import desk, look, numbers
 
 CHARACTERS_PER_TOKEN = 3.5
@@ -21,7 +22,8 @@ NEWEST = 50
 def show(specs: Sequence[RunSpec], kept_answers: int = 0) -> None:
     """One quiet line beside the button. kept_answers: of how many prompts the worker has the answers already, if it still runs."""
     several = _several(specs)
-    speeds = [speed for spec in specs if (speed := _speed(spec))]
+    store, _ = desk.desk()
+    speeds = [speed for spec in specs if (speed := _speed(spec, store))]
     if len(speeds) < len(specs):
         look.note(f"{several}How long it takes is not known before the models' sizes are.")
         return
@@ -51,8 +53,8 @@ def _several(specs: Sequence[RunSpec]) -> str:
 
 
 def run_seconds(spec: RunSpec) -> float | None:
-    """About how long one run takes by itself; None while that is unknown."""
-    speed = _speed(spec)
+    """About how long one run takes by itself, from everybody's runs, because the queue is; None while that is unknown."""
+    speed = _speed(spec, desk.everybodys())
     return wait.run_seconds(spec, guessed_tokens(spec.prompts), speed) if speed else None
 
 
@@ -62,9 +64,8 @@ def guessed_tokens(prompts: Sequence[Prompt]) -> list[int]:
     return [max(1, round(count / CHARACTERS_PER_TOKEN)) for count in characters]
 
 
-def _speed(spec: RunSpec) -> Speed | None:
-    """From the pair's newest run here; else from the bundled example or the models' sizes, which is a guess."""
-    store, _ = desk.desk()
+def _speed(spec: RunSpec, store: Store) -> Speed | None:
+    """From the pair's newest run in `store`; else from the bundled example or the models' sizes, which is a guess."""
     alike = [run.id for run in store.recent(NEWEST) if run.status == "done" and (run.spec.target, run.spec.draft) == (spec.target, spec.draft)]
     known = known_speed([_finished(run_id) for run_id in alike[:3]], spec)
     if known:
@@ -84,7 +85,7 @@ def _example() -> Run | None:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _finished(run_id: str) -> Run:
-    return desk.desk()[0].get(run_id)
+    return desk.everybodys().get(run_id)
 
 
 def _guess(spec: RunSpec, example: Run | None) -> Speed | None:
