@@ -16,6 +16,7 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
+import streamlit
 from filelock import FileLock
 from joserfc.jwk import RSAKey
 from starlette.types import Message, Receive, Scope, Send
@@ -264,6 +265,12 @@ def test_files_are_for_those_who_may_come_in(house: House) -> None:
                 assert put(bob, ann._session_id) == 204, "of no use: no page asks for a file of this name"
 
     play(everybody())
+
+
+def test_the_login_page_has_its_fonts(house: House) -> None:
+    fonts = [file.name for file in (Path(streamlit.__file__).parent / "static" / "static" / "media").iterdir()]
+    assert fonts
+    assert {status(f"{house.site.url}/static/media/{name}") for name in fonts[:3]} == {200}
 
 
 def test_an_open_tab_is_taken_over_by_nobody(house: House) -> None:

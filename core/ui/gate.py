@@ -28,7 +28,8 @@ from core.ui import door
 
 log = logging.getLogger("draftgauge.server")
 
-FILES = re.compile(r"/(media|_stcore/upload_file)/")
+FILES = re.compile(r"(?<!/static)/(media|_stcore/upload_file)/")
+"""Paths of people's files; `/static/media` holds the fonts of the pages."""
 NOT_NEEDED = ("clear_cache", "load_git_info")
 NOT_NEEDED_OPERATIONS = ("install_skills", "dismiss_skills_nudge")
 

@@ -1,29 +1,45 @@
-"""Signing in as people do, in Chromium, with an identity provider that checks everything: who gets in, who does not, and what is left afterwards."""
+"""Signing in as people do, in Chromium, with an identity provider that checks everything: who gets in, who does not, and what is left afterwards.
 
+The server only shows runs, so that no worker is started; what people could do to each other's is in `tests/test_neighbours.py`.
+"""
+
+import hashlib
+import hmac
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from core.privacy import installation_key
+from core.settings import Settings
+from core.store import open_store
 from core.ui.frame import PAGES
+from tests import synthetic
 from tests.browser.conftest import Site
 from tests.browser.server import visit
-from tests.login_site import ANN, BOB, EVE, LoginSite, login_site
+from tests.login_site import ACCOUNTS, ANN, BOB, EVE, LoginSite, login_site
 
 
 @pytest.fixture(scope="module")
 def guarded(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginSite]:
+    """A private installation with one run, which is Ann's."""
     folder = tmp_path_factory.mktemp("login")
-    with login_site(folder, HF_HUB_OFFLINE="1") as found:
+    with login_site(folder, DRAFTGAUGE_READ_ONLY="true") as found:
+        account = f"user {found.provider.url} {ACCOUNTS[ANN]['sub']}"
+        ann = hmac.new(installation_key(folder), account.encode(), hashlib.sha256).hexdigest()[:16]
+        store = open_store(Settings(data=folder))
+        store.insert(synthetic.run("anns", prompts=8, tokens=32), f"user-{ann}")
+        store.close()
         yield found
 
 
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    """A browser that nobody has used; the page's own errors fail the test."""
+    """A browser that nobody has used; the page's own errors fail the test, and so does a part of the login page that is refused."""
     opened = browser.new_context(viewport={"width": 1440, "height": 1000})
     errors: list[str] = []
     opened.on("weberror", lambda error: errors.append(str(error.error)))
+    opened.on("response", lambda answer: errors.append(answer.url) if answer.status == 403 else None)
     yield opened
     opened.close()
     assert errors == []
@@ -50,8 +66,6 @@ def test_every_page_is_the_login_until_somebody_signs_in_and_again_after_they_si
         expect(page.get_by_test_id("stMain").get_by_role("button")).to_have_text(["loginSign in"])
     sign_in(page, guarded, ANN, "runs")
     expect(page.get_by_text(f"Signed in as {ANN}")).to_be_visible()
-    visit(page, f"{guarded.url}/runs")
-    title(page, "No runs yet")
     page.get_by_role("button", name="Sign out").click()
     title(page, "Sign in to Draftgauge")
     assert guarded.provider.ended[-1].count(".") == 2, "the provider has ended its session too, by the token of this login"
@@ -72,13 +86,12 @@ def test_two_people_are_told_apart(browser: Browser, context: BrowserContext, gu
     mine, other = context.new_page(), browser.new_context().new_page()
     sign_in(mine, guarded, ANN)
     sign_in(other, guarded, BOB)
-    visit(mine, f"{guarded.url}/measure?tokens=400")
-    mine.get_by_role("button", name="Measure", exact=True).click()
-    mine.wait_for_url("**/measure?run=*")
-    visit(other, mine.url)
-    title(other, "There is no such run here")
+    visit(mine, f"{guarded.url}/runs")
+    title(mine, "Runs")
     visit(other, f"{guarded.url}/runs")
     title(other, "No runs yet")
-    mine.get_by_role("button", name="Cancel").click()
-    expect(mine.get_by_role("button", name="New measurement")).to_be_visible()
+    visit(mine, f"{guarded.url}/measure?run=anns")
+    expect(mine.get_by_role("heading", name="Share and export")).to_be_visible()
+    visit(other, mine.url)
+    title(other, "There is no such run here")
     other.context.close()
