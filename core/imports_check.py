@@ -3,6 +3,7 @@
 A run that was measured here satisfies all of them by construction. Times in seconds. Raises InvalidInput naming the place.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from core import shapes_ask, ways
@@ -21,6 +22,8 @@ from core.typed import MOST_STOPS
 LONGEST_S = 1e7
 LONGEST_NAME = 1_000
 MOST_NEW_TOKENS = 100_000
+MOST_GENERATIONS, MOST_CALIBRATIONS, LARGEST_BLOCK = 20_000, 1_000, 100
+"""Calls, several times those of the largest run: pages compute from all of them. A block is one prompt's calls in a row, answers aside."""
 WIDEST_PASS = 1_000
 LONGEST_ROUND = 1_000
 YEARS = range(2020, 2200)
@@ -37,6 +40,7 @@ def check(run: Run) -> Analysis | Unfinished:
         _check_passes(passes, f"run.passes[{number}]")
     for number, seconds in enumerate(run.draft_prefill_s):
         _check_time(seconds, f"run.draft_prefill_s[{number}]")
+    _check_calls(run)
     for number, generation in enumerate(run.generations):
         _check_generation(generation, run, f"run.generations[{number}]")
     for number, difference in enumerate(run.differences):
@@ -178,6 +182,17 @@ def _check_generation(g: Generation, run: Run, where: str) -> None:
         refuse(where, "has a negative count")
     if g.way is not None:
         _check_way(g.way, len(g.rounds), f"{where}.way")
+
+
+def _check_calls(run: Run) -> None:
+    blocks = Counter((g.purpose, g.block) for g in run.generations if g.purpose != "answer")
+    for most, name, count in (
+        (MOST_GENERATIONS, "calls", len(run.generations)),
+        (MOST_CALIBRATIONS, "calls of the calibration", sum(g.purpose == "calibration" for g in run.generations)),
+        (LARGEST_BLOCK, "calls of one block", max(blocks.values(), default=0)),
+    ):
+        if count > most:
+            refuse("run.generations", f"are {count:,} {name}; a run has {most:,} at most")
 
 
 def _check_difference(difference: Difference, run: Run, where: str) -> None:

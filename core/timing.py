@@ -146,7 +146,7 @@ class LoopCosts:
 
     def by_prompt(self, run: Run) -> list["LoopCosts"]:
         """The same h and e with the passes at each traced prompt's own cache length."""
-        each = [passes_of(run, middle_cache(trace)) for trace in run.traces]
+        each = [passes_of(run, middle_cache(trace), self) for trace in run.traces]
         return [replace(self, verify=one.verify, draft_first=one.draft_first, draft_next=one.draft_next) for one in each]
 
 
@@ -178,17 +178,20 @@ def per_step(generations: list[Generation]) -> float:
     return sum(g.total_s - g.first_token_s for g in plain) / sum(g.tokens - 1 for g in plain)
 
 
-def passes_of(run: Run, cached: float) -> LoopCosts:
-    """Prices of the passes alone, with `cached` tokens in the cache; h and e are 0. Raises NotMeasured without timed passes."""
+def passes_of(run: Run, cached: float, known: LoopCosts | None = None) -> LoopCosts:
+    """Prices of the passes alone, with `cached` tokens in the cache; h and e are 0. Raises NotMeasured without timed passes.
+    known: of the same run at another length; what does not depend on the length, and takes all its calls to tell, is taken from there.
+    """
     if not run.passes:
         raise NotMeasured("This run has no timed passes: it was stopped before them. Measure again to predict speedups.")
-    step_s = plain_step(run)
+    step_s = known.plain_step_s if known else plain_step(run)
     verify, draft = (_at(cached, run.passes, [_ratios(p, step_s)[part] for p in run.passes]) for part in range(2))
     one, two = rising(draft)
     widths = between_widths(sorted(run.passes[0].target), np.maximum(1, rising(verify)))
     check = (run.passes[0].check_s or 0.0) / step_s
     encoded = run.environment is not None and run.environment.encoder_decoder
-    return LoopCosts(step_s, widths, float(two), float(one), first_token=_first_token(run, step_s), check_overhead=check, encoded=encoded)
+    first_token = known.first_token if known else _first_token(run, step_s)
+    return LoopCosts(step_s, widths, float(two), float(one), first_token=first_token, check_overhead=check, encoded=encoded)
 
 
 def passes_alone(passes: PassTimes) -> LoopCosts:
@@ -260,7 +263,7 @@ def between_widths(widths: list[int], values: Floats) -> Floats:
 def calibration_rows(run: Run) -> tuple[list[Row], int]:
     """The calibration's assisted runs against the plain ones beside them, and how many had other rounds than the replay."""
     rows: list[Row] = []
-    mismatched = 0
+    mismatched, passes = 0, None
     for block in blocks(run, "calibration"):
         for at, g in enumerate(block):
             plain = beside(block, at)
@@ -273,7 +276,8 @@ def calibration_rows(run: Run) -> tuple[list[Row], int]:
                 continue
             rounds, same = rounds_run(g, g.policy, run.traces[g.prompt])
             mismatched += not same
-            parts = passes_of(run, run.traces[g.prompt].prompt_tokens + g.tokens / 2).parts(rounds)
+            passes = passes_of(run, run.traces[g.prompt].prompt_tokens + g.tokens / 2, passes)
+            parts = passes.parts(rounds)
             rows.append(Row(g.policy.limit, measured, parts.draft + parts.verify, rounds.rounds, rounds.drafted))
     moved = keeps_moving(np.array([row.measured / (row.passes + row.rounds) for row in rows]))
     return [row for row, kept in zip(rows, moved, strict=True) if kept], mismatched

@@ -154,6 +154,22 @@ def test_a_run_of_more_objects_than_there_can_be():
         imports.read("a.json", json.dumps(document).encode())
 
 
+@pytest.mark.parametrize(
+    ("purpose", "count", "words"),
+    [
+        ("answer", 20_001, "are 20,001 calls; a run has 20,000 at most"),
+        ("calibration", 1_001, "are 1,001 calls of the calibration; a run has 1,000 at most"),
+        ("confirmation", 101, "are 101 calls of one block; a run has 100 at most"),
+    ],
+)
+def test_a_run_of_so_many_calls_that_no_page_could_compute_them(purpose: str, count: int, words: str):
+    document = json.loads(documents.runs()[0])
+    call = next(each for each in document["run"]["generations"] if each["purpose"] != "calibration")
+    document["run"]["generations"] = [call | {"purpose": purpose}] * count
+    with pytest.raises(InvalidInput, match=f"run.generations {words}"):
+        imports.read("a.json", json.dumps(document).encode())
+
+
 def test_a_label_that_is_half_a_character():
     found = prompt_text.read('[{"prompt": "a", "label": "\\ud800"}, {"prompt": "b"}]')
     assert [prompt.text for prompt in found.prompts] == ["b"]
