@@ -13,13 +13,14 @@ from core.record import Record
 class Heads(Record):
     """layers: of the whole model. mtp_layers: that predict several tokens, 0 for none. problem: why these cannot be used, a sentence, or "".
 
-    refusal: why nothing of the model can draft, neither its first layers nor heads; "" where it may.
+    refusal: why nothing of the model can draft, neither its first layers nor heads; exit_problem: why its first layers cannot; "" where they may.
     """
 
     layers: int
     mtp_layers: int = 0
     problem: str = ""
     refusal: str = ""
+    exit_problem: str = ""
 
 
 def block_tokens(config: Mapping[str, Any]) -> int:

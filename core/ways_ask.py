@@ -95,7 +95,7 @@ def mtp_refused(heads: Heads) -> str:
 
 def exit_refused(heads: Heads) -> str:
     """Why the target cannot draft with its first layers; "" when it can."""
-    return heads.refusal or ("" if exits(heads.layers) else "The target has one layer only, so it cannot leave earlier.")
+    return heads.refusal or heads.exit_problem or ("" if exits(heads.layers) else "The target has one layer only, so it cannot leave earlier.")
 
 
 def seconds(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed) -> float:

@@ -183,6 +183,13 @@ def test_heads_are_read_off_the_config(settings: Settings):
     assert (usual_exits(32), usual_exits(2), usual_exits(1)) == ((8, 16), (1,), ())
 
 
+def test_a_loop_that_takes_no_notice_of_the_number_of_layers_is_found_from_the_config(settings: Settings):
+    gpt2 = {"model_type": "gpt2", "n_layer": 3, "n_embd": 32, "n_head": 2, "n_positions": 64, "vocab_size": 300}
+    found = Heads.model_validate(own_heads({"config": gpt2}, settings))
+    assert exit_refused(found).startswith("In Transformers 5.24 'gpt2' cannot leave its layers early: asked for 1 layer it runs 3 of 3.")
+    assert mtp_refused(found) == NO_MTP
+
+
 def test_an_encoder_decoder_drafts_nothing_by_itself(settings: Settings):
     t5 = {"model_type": "t5", "d_model": 32, "num_layers": 2, "num_heads": 4, "d_kv": 8, "d_ff": 64, "vocab_size": 300, "is_encoder_decoder": True}
     found = Heads.model_validate(own_heads({"config": t5}, settings))

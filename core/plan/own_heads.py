@@ -1,13 +1,17 @@
-"""A job that says which heads of its own a model ships, from its config alone, as the library's config classes resolve it."""
+"""A job that says what of a model can draft for it, from its config alone: heads that it ships, and whether its first layers run alone."""
 
+import copy
 from typing import Any
 
-from transformers import PretrainedConfig
+import torch
+from torch import nn
+from transformers import DynamicCache, PretrainedConfig
 
 from core.encoders import drafts_itself
 from core.errors import InvalidInput
 from core.own_heads import Heads
-from core.plan.model_config import resolve, why
+from core.plan import skeleton
+from core.plan.model_config import Resolved, resolve, why
 from core.settings import Settings
 
 
@@ -20,8 +24,35 @@ def own_heads(arguments: dict[str, Any], settings: Settings) -> dict[str, Any]:
     problem = _problem(found.whole) if mtp_layers else ""
     whole = found.whole
     refusal = drafts_itself("The target", whole.model_type) if whole.is_encoder_decoder else ""
-    heads = Heads(layers=int(found.text.num_hidden_layers), mtp_layers=mtp_layers, problem=problem, refusal=refusal)
+    layers = int(found.text.num_hidden_layers)
+    exit_problem = _exit_problem(found, layers) if layers > 1 and not refusal else ""
+    heads = Heads(layers=layers, mtp_layers=mtp_layers, problem=problem, refusal=refusal, exit_problem=exit_problem)
     return heads.model_dump(mode="json")
+
+
+def _exit_problem(found: Resolved, layers: int) -> str:
+    """Why the first layers cannot be run alone; "" where they can, or where a pass without values does not tell, so that the worker says it."""
+    try:
+        ran = _layers_run(skeleton.build(found).model, layers)
+    except Exception:  # an architecture that cannot be built or run without values may raise anything
+        return ""
+    if ran in (0, 1):
+        return ""
+    kind = found.whole.model_type
+    return f"In Transformers 5.24 {kind!r} cannot leave its layers early: asked for 1 layer it runs {ran} of {layers}. Choose another way to draft."
+
+
+@torch.no_grad()
+def _layers_run(model: Any, layers: int) -> int:
+    """How many layers a pass really runs when the config is told to have one, as the library tells it to leave early."""
+    stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == layers]
+    ran: list[bool] = []
+    for layer in stacks[0] if stacks else ():
+        layer.register_forward_hook(lambda *_: ran.append(True))
+    text = copy.deepcopy(model.config.get_text_config(decoder=True))
+    getattr(model, model.base_model_prefix).config.num_hidden_layers = 1
+    model(input_ids=torch.ones((1, 2), dtype=torch.long, device="meta"), cache=DynamicCache(config=text), use_cache=True)
+    return len(ran)
 
 
 def _problem(config: PretrainedConfig) -> str:
