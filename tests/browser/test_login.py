@@ -66,6 +66,8 @@ def test_every_page_is_the_login_until_somebody_signs_in_and_again_after_they_si
         expect(page.get_by_test_id("stMain").get_by_role("button")).to_have_text(["loginSign in"])
     sign_in(page, guarded, ANN, "runs")
     expect(page.get_by_text(f"Signed in as {ANN}")).to_be_visible()
+    visit(page, f"{guarded.url}/runs")
+    title(page, "Runs")
     page.get_by_role("button", name="Sign out").click()
     title(page, "Sign in to Draftgauge")
     assert guarded.provider.ended[-1].count(".") == 2, "the provider has ended its session too, by the token of this login"
