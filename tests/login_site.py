@@ -1,6 +1,8 @@
 """The app behind a login: with an identity provider of its own, people who have accounts there, and two of them on the list of who may come in."""
 
 import contextlib
+import hashlib
+import hmac
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -11,6 +13,10 @@ from urllib.parse import urlencode
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from core.privacy import installation_key
+from core.runs import Run
+from core.settings import Settings
+from core.store import open_store
 from tests.browser.server import free_port, serve
 from tests.oidc_server import Claims, Provider, provider
 from tests.sessions import Session
@@ -28,10 +34,19 @@ COOKIE_SECRET = "only-for-tests-only-for-tests-only-for-tests"
 
 @dataclass(frozen=True)
 class LoginSite:
-    """A running app: its address and its provider."""
+    """A running app: its address, its data folder and its provider."""
 
     url: str
+    folder: Path
     provider: Provider
+
+    def keep(self, run: Run, email: str) -> None:
+        """Put a run that has ended into the store, as this person's."""
+        account = f"user {self.provider.url} {ACCOUNTS[email]['sub']}"
+        person = hmac.new(installation_key(self.folder), account.encode(), hashlib.sha256).hexdigest()[:16]
+        store = open_store(Settings(data=self.folder))
+        store.insert(run, f"user-{person}")
+        store.close()
 
     async def sign_in(self, email: str) -> str:
         """The cookies of somebody who signs in without a browser: the button of the page, the provider's form, and the way back."""
@@ -55,4 +70,4 @@ def login_site(folder: Path, script: str = "asgi.py", **settings: str) -> Iterat
         secrets.write_text(known.secrets_toml(COOKIE_SECRET))
         asked = {"DRAFTGAUGE_USERS": json.dumps([ANN, BOB]), "DRAFTGAUGE_PRIVATE": "true", "STREAMLIT_SECRETS_FILES": str(secrets)}
         with serve(folder, script, port=port, **asked | settings) as url:
-            yield LoginSite(url, known)
+            yield LoginSite(url, folder, known)

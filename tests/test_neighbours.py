@@ -27,7 +27,6 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
-from core.export_json import to_json
 from core.store import FILE_NAME
 from core.ui.frame import PAGES
 from core.ui.gate import Gate
@@ -42,7 +41,7 @@ LOGIN, NOT_LISTED = "Sign in to Draftgauge", "This account may not come in"
 
 @dataclass(frozen=True)
 class House:
-    """A private installation: Ann has measured, imported, pasted and asked for more; Bob and others are about."""
+    """A private installation: Ann has a run that ended and two that wait, and has pasted prompts; Bob and others are about."""
 
     site: LoginSite
     folder: Path
@@ -70,13 +69,8 @@ async def _move_in(site: LoginSite, folder: Path) -> House:
     ann, bob = await site.sign_in(ANN), await site.sign_in(BOB)
     run = synthetic.run(prompts=8, tokens=32)
     prompts = tuple(prompt.model_copy(update={"text": f"{SECRET} {at}"}) for at, prompt in enumerate(run.spec.prompts))
-    known = run.model_copy(update={"id": "annsrun", "spec": run.spec.model_copy(update={"prompts": prompts})})
-    async with Session.open(site.url, "runs", login=ann) as session:
-        await session.upload("A file", "run.json", to_json(known, texts=True))
-        await session.until("This is")
-        await session.press("Import")
-        await session.until("Share and export")
-        ended = session.query.removeprefix("run=")
+    ended = "annsrun"
+    site.keep(run.model_copy(update={"id": ended, "spec": run.spec.model_copy(update={"prompts": prompts})}), ANN)
     async with Session.open(site.url, "measure", login=ann) as session:
         await session.set("button_group", "Prompts", ["Your prompts"])
         await session.set("text_area", "Prompts", f"{SECRET} 1\n{SECRET} 2")

@@ -3,21 +3,16 @@
 The server only shows runs, so that no worker is started; what people could do to each other's is in `tests/test_neighbours.py`.
 """
 
-import hashlib
-import hmac
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from core.privacy import installation_key
-from core.settings import Settings
-from core.store import open_store
 from core.ui.frame import PAGES
 from tests import synthetic
 from tests.browser.conftest import Site
 from tests.browser.server import visit
-from tests.login_site import ACCOUNTS, ANN, BOB, EVE, LoginSite, login_site
+from tests.login_site import ANN, BOB, EVE, LoginSite, login_site
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +20,7 @@ def guarded(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lo
     """A private installation with one run, which is Ann's."""
     folder = tmp_path_factory.mktemp("login")
     with login_site(folder, DRAFTGAUGE_READ_ONLY="true") as found:
-        account = f"user {found.provider.url} {ACCOUNTS[ANN]['sub']}"
-        ann = hmac.new(installation_key(folder), account.encode(), hashlib.sha256).hexdigest()[:16]
-        store = open_store(Settings(data=folder))
-        store.insert(synthetic.run("anns", prompts=8, tokens=32), f"user-{ann}")
-        store.close()
+        found.keep(synthetic.run("anns", prompts=8, tokens=32), ANN)
         yield found
 
 
