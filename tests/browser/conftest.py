@@ -36,7 +36,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     store = open_store(Settings(data=folder))
     good, bad = synthetic.keep(store, synthetic.run(c=0.10)), synthetic.keep(store, synthetic.run(c=0.60, best=1))
     store.close()
-    with serve(folder) as url:
+    with serve(folder, DRAFTGAUGE_TEST_ONLY_SHOWS="1") as url:
         yield Site(url, good, bad)
 
 

@@ -37,6 +37,7 @@ def serve(folder: Path, script: str = "app.py", *, port: int = 0, **settings: st
     """Run the app over the data folder until the context ends; its address. port: 0 for any. `settings` are further environment variables.
 
     Whatever the server, its workers and its jobs call on other machines, the Hub aside, is refused, and fails the test at the end.
+    With DRAFTGAUGE_TEST_ONLY_SHOWS its worker starts without torch and would measure nothing (`tests/fence`).
     """
     port = port or free_port()
     server = start(folder, port, script, None, **settings)

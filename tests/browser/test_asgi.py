@@ -30,7 +30,8 @@ def guarded(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Page]:
     """A tab in which everything that the content policy has refused fails the test."""
-    context = browser.new_context(viewport={"width": 1440, "height": 1000}, permissions=["clipboard-read", "clipboard-write"])
+    rights = ["clipboard-read", "clipboard-write"]
+    context = browser.new_context(viewport={"width": 1440, "height": 1000}, permissions=rights, reduced_motion="reduce")
     page = context.new_page()
     refused: list[str] = []
     page.on("console", lambda message: refused.append(message.text) if "Content Security Policy" in message.text else None)

@@ -14,6 +14,13 @@ from tests.browser.conftest import Site
 from tests.browser.server import serve, visit
 
 
+@pytest.fixture
+def page(page: Page) -> Page:
+    """Without animations, which are drawn by the processor here."""
+    page.emulate_media(reduced_motion="reduce")
+    return page
+
+
 def width_of_content(page: Page) -> int:
     return page.evaluate("document.querySelector('[data-testid=\"stMain\"]').scrollWidth")
 

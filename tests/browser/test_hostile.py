@@ -56,14 +56,14 @@ def shown(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Show
     store.save_prompts("draft", filled(Draft(pasted="x")).model_copy(update={"pasted": pasted}).saved())
     store.save_prompts("side-text", text("side"))
     store.close()
-    with serve(folder, DRAFTGAUGE_MODEL_ROOTS=f'["{folder / "models"}"]') as url:
+    with serve(folder, DRAFTGAUGE_MODEL_ROOTS=f'["{folder / "models"}"]', DRAFTGAUGE_TEST_ONLY_SHOWS="1") as url:
         yield Shown(url)
 
 
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Page]:
     """A tab in which a betrayal is remembered; dialogs and requests to the texts' host fail the test."""
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    context = browser.new_context(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce")
     context.add_init_script(BEGIN)
     page = context.new_page()
     caught: list[str] = []

@@ -16,7 +16,7 @@ PAIR = f"target={TARGET}&draft={DRAFT}"
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[str]:
-    with serve(tmp_path_factory.mktemp("memory")) as address:
+    with serve(tmp_path_factory.mktemp("memory"), DRAFTGAUGE_TEST_ONLY_SHOWS="1") as address:
         yield f"{address}/memory_cost"
 
 

@@ -28,7 +28,7 @@ def listed(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
         changes = {"created": run.created + timedelta(days=day), "summary": SUMMARY, "tags": ("kept",) if day else ()}
         store.insert(run.model_copy(update=changes))
     store.close()
-    with serve(folder) as url:
+    with serve(folder, DRAFTGAUGE_TEST_ONLY_SHOWS="1") as url:
         yield url
 
 
@@ -67,8 +67,8 @@ def test_runs_are_chosen_deleted_brought_back_and_compared(page: Page, listed: s
 
 def test_the_question_stays_in_the_address_and_fits_a_phone(page: Page, listed: str):
     visit(page, f"{listed}/runs")
-    page.get_by_label("Search").fill("kept second")
-    page.get_by_label("Search").press("Enter")
+    page.get_by_label("Search", exact=True).fill("kept second")
+    page.get_by_label("Search", exact=True).press("Enter")
     expect(page.get_by_text("1 of 3 runs are listed.")).to_be_visible()
     page.wait_for_url(re.compile("find=kept"))
     page.set_viewport_size({"width": 400, "height": 900})

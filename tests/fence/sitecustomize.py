@@ -2,10 +2,13 @@
 
 Python imports a module of this name by itself. The log's name comes in the environment; without it nothing is done. Only this machine may
 be called, and the Hub, which is refused without a word: pages ask it about models that a test names. Not covered: calls of native code.
+
+Where a server only shows pages, its worker is started as one that reads no torch and would measure nothing.
 """
 
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,15 @@ def _guarded_look_up(host: Any, *rest: Any, **more: Any) -> Any:
     return _look_up(host, *rest, **more)
 
 
+def _measure_nothing() -> None:
+    """Become such a worker: the same process, with other functions in its command."""
+    others = {"core.worker.measure:measure": "tests.jobs:by_seed", "core.worker.environment:devices": "tests.hasty:devices"}
+    if "core.worker" in sys.orig_argv and others.keys() & set(sys.orig_argv):
+        os.execv(sys.executable, [others.get(word, word) for word in sys.orig_argv])
+
+
+if os.environ.get("DRAFTGAUGE_TEST_ONLY_SHOWS"):
+    _measure_nothing()
 if LOG:
     socket.socket.connect = _guarded_connect  # pyright: ignore[reportAttributeAccessIssue]
     socket.getaddrinfo = _guarded_look_up
