@@ -68,5 +68,5 @@ def test_sampled_answers_recorded_without_more_give_what_they_can():
     with pytest.raises(NotMeasured, match="first choices"):
         alpha_greedy_draft(bare)
     for of in (alpha, alpha_greedy_draft):
-        with pytest.raises(NotMeasured, match="no trace"):
+        with pytest.raises(NotMeasured, match="has read no answer"):
             of(run.model_copy(update={"traces": ()}))

@@ -118,7 +118,7 @@ def test_a_run_with_fewer_traces_than_prompts(bare):
 def test_what_cannot_be_predicted_says_so(bare):
     with pytest.raises(NotMeasured, match="no timed passes"):
         recommend(bare.model_copy(update={"passes": ()}))
-    with pytest.raises(NotMeasured, match="no trace"):
+    with pytest.raises(NotMeasured, match="has read no answer"):
         predict(bare.model_copy(update={"traces": ()}), SETTINGS)
     with pytest.raises(NotMeasured, match="no setting"):
         recommend(predict(bare, [Plain(), Oracle()]))

@@ -146,7 +146,7 @@ def test_each_prompt_has_the_prices_of_its_own_cache_length():
     ("without", "says"),
     [
         ({"passes": ()}, "no timed passes"),
-        ({"traces": ()}, "no trace"),
+        ({"traces": ()}, "has read no answer"),
         ({"generations": ()}, "no plain generation"),
     ],
 )
