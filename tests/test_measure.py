@@ -49,7 +49,7 @@ class Kept:
     def trace(self, index, trace):
         self.traces[index] = trace
 
-    def steps(self, steps):
+    def steps(self, steps) -> None:
         raise AssertionError("only side-by-side runs stream")
 
     def disturbed(self):

@@ -83,7 +83,7 @@ def test_the_loop_of_a_real_measurement_takes_the_place_of_nothing(store: Store)
     c = re.search(r"^c \*\*(0\.\d\d)\*\* \(d1 0\.15 and the loop's e\), v\(5\)", said(app), re.MULTILINE)
     assert c is not None
     assert float(c[1]) > 0.15
-    assert [shown for shown in app.get("plotly_chart") if f"acceptance at c {c[1]};" in shown.alt], "the map's own c"
+    assert [shown for shown in app.get("plotly_chart") if f"acceptance at c {c[1]};" in shown.proto.alt], "the map's own c"
     assert "Measured for real, its alpha was 0.72." in said(app)
     free = shapes.needed(shapes.results(shape_runs.run()).costs)
     assert free is not None
