@@ -47,6 +47,7 @@ class Session:
         self.heard: list[bytes] = []
         self.pages: dict[str, str] = {}
         self._keep = keep
+        self._whole_began = False
         self._run_id = self._session_id = ""
         self._socket = socket
         self._elements: dict[tuple[int, ...], tuple[Element, str, str]] = {}
@@ -171,6 +172,7 @@ class Session:
     async def _run(self, trigger: WidgetState | None = None, *, page_name: str = "") -> float:
         began = time.perf_counter()
         self._finished.clear()
+        self._whole_began = False
         await self._send(trigger, page_name=page_name)
         await asyncio.wait_for(self._finished.wait(), PATIENCE_S)
         return time.perf_counter() - began
@@ -214,6 +216,7 @@ class Session:
                 self._session_id = message.new_session.initialize.session_id
                 if not message.metadata.run.fragment_ids:
                     self._stop_timers()
+                    self._whole_began = True
             case "navigation":
                 self.page = message.navigation.page_script_hash
                 self.pages = {"" if page.is_default else page.url_pathname: page.page_script_hash for page in message.navigation.app_pages}
@@ -247,7 +250,10 @@ class Session:
         self._elements[path] = (element, self._run_id, message.delta.fragment_id)
 
     def _settle(self, message: ForwardMsg) -> None:
-        """Drop what the run that has ended did not draw again; a fragment's run draws only its own part."""
+        """Drop what the run that has ended did not draw again; a fragment's run draws only its own part.
+
+        A fragment never runs amid a whole run, so that its end tells of the whole one's too: on a busy server Streamlit loses that one's message.
+        """
         whole, part = ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
         run, fragments = message.metadata.run.script_run_id, set(message.metadata.run.fragment_ids)
         if message.script_finished not in (whole, part):
@@ -255,7 +261,7 @@ class Session:
         for path, (_, drawn, fragment) in list(self._elements.items()):
             if drawn != run and (message.script_finished == whole or fragment in fragments):
                 del self._elements[path]
-        if message.script_finished == whole:
+        if message.script_finished == whole or self._whole_began:
             self._finished.set()
 
     def _ask_again(self, fragment: str, interval_s: float) -> None:
