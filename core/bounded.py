@@ -25,6 +25,8 @@ if sys.platform != "win32":
 GIB = 2**30
 FIRST_TO_GO = 500
 """Of at most 1,000: the system ends this process before others when memory runs out."""
+AGAIN_S = 1.0
+"""Between interruptions, since Python drops one that comes amid a finalizer or a callback of the garbage collection."""
 
 
 class OutOfBounds(DraftgaugeError):
@@ -64,7 +66,7 @@ def _in_time(time_s: float) -> Generator[None]:
         return
     before = signal.signal(signal.SIGALRM, _interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, time_s)
+        signal.setitimer(signal.ITIMER_REAL, time_s, AGAIN_S)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

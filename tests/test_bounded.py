@@ -1,17 +1,20 @@
 """What others wrote is worked on in bounded time and memory, and a sentence says which of the two it was."""
 
 import contextlib
+import gc
 import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import AutoTokenizer, LlamaConfig
 
+from core import bounded as bounded_module
 from core import chat, demo
 from core.bench import Bench
 from core.bounded import FIRST_TO_GO, GIB, OutOfBounds, bounded
@@ -102,6 +105,36 @@ def test_a_config_of_a_trillion_weights_is_refused_before_anything_is_allocated(
     assert fit.weights_bytes(key, config, "target") > 4 * 7 * 10**12
 
 
+def test_an_interruption_that_is_lost_comes_again(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bounded_module, "AGAIN_S", 0.2)
+    began = time.monotonic()
+    with pytest.raises(OutOfBounds, match=r"^took longer than 0\.2 seconds$"), bounded(GIB, 0.2):
+        loses_one()
+    assert 0.4 <= time.monotonic() - began < 5
+    time.sleep(0.5)  # nothing comes after the block
+
+
+def loses_one() -> None:
+    with contextlib.suppress(BaseException):
+        endless()
+    endless()
+
+
+def endless() -> None:
+    while True:
+        pass
+
+
+@pytest.fixture
+def nobody_watches_collections() -> Iterator[None]:
+    """Hypothesis times garbage collections, and an interruption in its callback would be lost, with a warning, until the next one."""
+    kept = gc.callbacks[:]
+    gc.callbacks.clear()
+    yield
+    gc.callbacks[:] = kept
+
+
+@pytest.mark.usefixtures("nobody_watches_collections")
 def test_a_config_of_endless_layers_is_given_up(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fit, "LONGEST_S", 1.0)
     config = LlamaConfig(hidden_size=64, num_hidden_layers=10**6, num_attention_heads=1, num_key_value_heads=1)
