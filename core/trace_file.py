@@ -48,7 +48,7 @@ def unpack_traces(data: bytes) -> tuple[PromptTrace, ...]:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays: dict[str, Array] = {name: file[name] for name in file.files}
         return _traces(arrays)
-    except (ValueError, TypeError, KeyError, IndexError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise StoreError(f"The recorded trace is damaged ({str(error)[:200]}). Measure this pair again.") from error
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +92,11 @@ def test_sampled_values_of_another_length_are_refused(name: str) -> None:
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     with pytest.raises(StoreError, match="damaged"):
         unpack_traces(buffer.getvalue())
+
+
+def test_members_that_are_no_arrays_are_damage() -> None:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as file:
+        file.writestr("length", b"no array")
+    with pytest.raises(StoreError, match=r"^The recorded trace is damaged .* Measure this pair again\.$"):
+        unpack_traces(held.getvalue())
