@@ -4,6 +4,7 @@ Each is refused by the running server, which takes little memory for it, and oth
 """
 
 import asyncio
+import contextlib
 import http.client
 import re
 import subprocess
@@ -50,11 +51,9 @@ def peak(process: subprocess.Popen[bytes]) -> int:
 async def fill(session: Session, size: int, *, whole: bool) -> int:
     """Send a message of this size, whole or in parts of 1 MB; the code with which the server closes."""
     part = bytes(MB)
-    try:
+    with contextlib.suppress(ConnectionClosed):  # the code tells why
         await session._socket.send(bytes(size) if whole else (part for _ in range(size // MB)))
         await session._socket.wait_closed()
-    except ConnectionClosed:
-        pass
     return session._socket.close_code or 0
 
 
@@ -124,11 +123,9 @@ def put(url: str, path: str, cookie: str, announced: bool) -> int:
         connection.putheader(name, value)
     connection.putheader(*(("Content-Length", str(300 * MB)) if announced else ("Transfer-Encoding", "chunked")))
     connection.endheaders()
-    try:
+    with contextlib.suppress(OSError):  # the server has answered and hung up
         for part in (head, *[bytes(MB)] * 299):
             connection.send(part if announced else b"%x\r\n%b\r\n" % (len(part), part))
-    except OSError:  # the server has answered and hung up
-        pass
     status = connection.getresponse().status
     connection.close()
     return status
