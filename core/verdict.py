@@ -25,6 +25,9 @@ def unmarked(text: str, _tone: Tone) -> str:
 def sentence(advice: Recommendation, mark: Mark = unmarked) -> str:
     """The verdict in one line, for a headline."""
     if advice.verdict == "undecided":
+        if round(advice.speedup, 2) <= 1:
+            would_tell = more_prompts(advice.prompts_needed) if advice.prompts_needed else "a real run says"
+            return off_unless(would_tell, "the best setting so far", advice.speedup, mark)
         needed = f": about {numbers.counted(advice.prompts_needed, 'more prompt')}" if advice.prompts_needed else ""
         return f"Not decided yet{needed}"
     speed = numbers.speed(advice.speedup)
@@ -32,6 +35,18 @@ def sentence(advice: Recommendation, mark: Mark = unmarked) -> str:
         slower = round(advice.speedup, 2) < 1
         return f"Leave drafting off: the best setting reaches {mark(speed, 'slower') if slower else f'only {speed}'}"
     return f"{instruction(advice.policy)}: {mark(speed, 'faster')}{'' if advice.confirmed else ', predicted'}"
+
+
+def off_unless(would_tell: str, best: str, speedup: float, mark: Mark = unmarked) -> str:
+    """What to do while nothing is decided and nothing beats plain so far. would_tell: what would decide it, with its verb."""
+    speed = numbers.speed(speedup)
+    reached = mark(speed, "slower") if round(speedup, 2) < 1 else f"only {speed}"
+    return f"Leave drafting off unless {would_tell} otherwise: {best} reaches {reached}"
+
+
+def more_prompts(needed: int | None) -> str:
+    """About how many more prompts would decide, with the verb of `off_unless`."""
+    return f"about {numbers.counted(needed, 'more prompt')} {'says' if needed == 1 else 'say'}" if needed else "more prompts say"
 
 
 def instruction(policy: Policy) -> str:

@@ -9,7 +9,7 @@ from core import numbers
 from core.measured import AnyPolicy
 from core.policies import Drafting, EarlyExit, OwnHeads, Plain, describe, to_transformers
 from core.runs import Run
-from core.verdict import Mark, unmarked
+from core.verdict import Mark, more_prompts, off_unless, unmarked
 from core.way_results import WayResult
 from core.ways import Choice
 
@@ -32,6 +32,8 @@ def sentence(run: Run, found: Choice, mark: Mark = unmarked, draft: str | None =
     if found.verdict == "leave_off":
         slower = round(found.speed.value, 2) < 1
         return f"Leave drafting off: the best way reaches {mark(speed, 'slower') if slower else f'only {speed}'}"
+    if round(found.speed.value, 2) <= 1:
+        return off_unless(more_prompts(found.prompts_needed), name, found.speed.value, mark)
     needed = f"; about {numbers.counted(found.prompts_needed, 'more prompt')} would tell" if found.prompts_needed else ""
     return f"Not decided yet: {name} leads with {numbers.ratio(found.speed.value)}{needed}"
 

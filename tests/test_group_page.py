@@ -88,6 +88,14 @@ def test_five_prompts_decide_nothing(store: Store):
     assert set(ranking_table(app)["Paired interval"]) == {""}
 
 
+def test_what_is_slower_than_no_draft_does_not_lead(store: Store):
+    synthetic.keep(store, synthetic.run(c=0.7, prompts=5, best=1, tokens=24, draft="dear_draft", group=ID))
+    app = open_page("measure", group=ID)
+    best = "prompt lookup of 2, n-gram 2 reaches :orange[0.97x the speed of plain]"
+    assert app.title[0].value == f"Leave drafting off unless more prompts or a real run say otherwise: {best}"
+    assert ranking_table(app)["Draft"].iloc[0] == "No draft"
+
+
 def test_among_equals_the_smaller_draft_is_taken():
     twins = [run_of("cheap_draft"), synthetic.run("twin", c=0.1, best=4, draft="small_twin", group=ID)]
     where = twins[1].environment

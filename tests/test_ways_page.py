@@ -121,6 +121,20 @@ def test_few_prompts_decide_nothing(store: Store):
     assert "Each prompt was run once, so no interval on these prompts; too few prompts for an interval for other traffic." in texts(app)
 
 
+def test_what_is_slower_so_far_does_not_lead(store: Store):
+    app = opened(store, way_runs.run(c=0.4, alpha=0.6, prompts=4, ways=(FixedGamma(2),), tokens=48))
+    words = "Leave drafting off unless about 4 more prompts say otherwise: small\\_model with fixed gamma 2 reaches :orange[0.94x the speed of plain]"
+    assert app.title[0].value == words
+    assert "leads" not in texts(app)
+
+
+def test_an_interval_around_break_even_says_that_it_is_too_wide(store: Store):
+    app = opened(store, way_runs.run(c=0.4, alpha=0.55, prompts=8, ways=(FixedGamma(2),), tokens=24))
+    words = "Leave drafting off unless about 1 more prompt says otherwise: small\\_model with fixed gamma 2 reaches :orange[0.94x the speed of plain]"
+    assert app.title[0].value == words
+    assert "**[0.85, 1.04]** for traffic like these, too wide to decide." in texts(app)
+
+
 @pytest.mark.parametrize(("status", "words"), [("failed", "This run failed"), ("cancelled", "This run was cancelled")])
 def test_what_was_kept_of_a_run_that_ended_early(store: Store, status: str, words: str):
     run = way_runs.run(**FAST, calls=30, status=status, parted={2: None}).model_copy(

@@ -18,6 +18,7 @@ from core.recommend import FLAT
 from core.runs import Run
 from core.ui import desk, look, numbers, result
 from core.ui.frame import page_path
+from core.verdict import off_unless
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -68,6 +69,9 @@ def sentence(best: Contender) -> str:
         slower = round(best.speedup, 2) < 1
         return f"Leave drafting off: the best of these reaches {f':orange[{speed}]' if slower else f'only {speed}'}"
     if best.verdict == "undecided":
+        if round(best.speedup, 2) <= 1:
+            would_tell = "more prompts say" if best.confirmed else "more prompts or a real run say"
+            return off_unless(would_tell, _with_setting(best), best.speedup, result.mark)
         return f"Not decided yet: {name(best)} leads with {numbers.ratio(best.speedup)}"
     return f"Use {_with_setting(best)}: :green[{speed}]{'' if best.confirmed else ', predicted'}"
 
@@ -78,7 +82,8 @@ def facts(ranking: Ranking, best: Contender) -> str:
     parts = [f"{sentence_case(_with_setting(best))} gives"] if best.verdict != "use" else []
     if best.on_these_prompts:
         parts.append(f"**{numbers.interval(best.on_these_prompts)}** on these prompts;")
-    parts.append(f"**{traffic}** for traffic like these." if traffic else "too few prompts for an interval for other traffic.")
+    wide = ", too wide to decide" if best.verdict == "undecided" else ""
+    parts.append(f"**{traffic}** for traffic like these{wide}." if traffic else "too few prompts for an interval for other traffic.")
     parts.append(look.ORIGINS[_known(best)])
     others = [each for each in ranking.contenders if each.kind != "plain" and each is not best]
     if others:

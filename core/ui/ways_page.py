@@ -72,7 +72,8 @@ def _facts(run: Run, found: Choice) -> str:
     name = look.plain(sentence_case(describe(run.spec.lanes[found.lane].policy)))
     parts = [f"{name} gives **{numbers.ratio(found.speed.value)}**;"] if found.verdict == "leave_off" else []
     parts.append(f"**{these}** on these prompts;" if these else "Each prompt was run once, so no interval on these prompts;")
-    parts.append(f"**{traffic}** for traffic like these." if traffic else "too few prompts for an interval for other traffic.")
+    wide = ", too wide to decide" if found.verdict == "undecided" else ""
+    parts.append(f"**{traffic}** for traffic like these{wide}." if traffic else "too few prompts for an interval for other traffic.")
     if way.end_to_end:
         parts.append(f"End to end **{numbers.ratio(way.end_to_end.value)}**.")
     return " ".join([*parts, look.ORIGINS["measured"]])
