@@ -13,7 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
-from core.figures import GAMMA_TICKS, Band, Confirmed, break_even, figure
+from core.figures import GAMMA_TICKS, Band, Confirmed, across, break_even, figure
 from core.landscape import GAMMAS, Floats, best_speedup
 from core.maps import add_published
 from core.palette import Palette
@@ -62,7 +62,7 @@ def curves(palette: Palette, lines: Sequence[Line]) -> go.Figure:
     for line, y in zip(lines, _spread([float(line.replay.mid[-1]) for line in lines], APART * (high - low)), strict=True):
         look = {"showarrow": False, "font": {"size": 13, "color": palette.runs[line.place]}, "bgcolor": palette.paper, "borderpad": 1}
         fig.add_annotation(x=GAMMAS[-1], y=max(y, low), xanchor="left", xshift=8, text=f"<b>{line.letter}</b>", **look)
-    fig.add_hrect(0, 1, fillcolor=palette.danger, line_width=0, layer="below")
+    across(fig, "y", 0, 1, fillcolor=palette.danger, line_width=0, layer="below")
     _add_one(fig, palette, lines, high - low)
     fig.update_yaxes(range=[low, high], tick0=0, dtick=0.2 if high - low <= 2 else 0.5, tickformat=".1f", ticksuffix="x")
     fig.update_xaxes(range=[0.4, GAMMAS[-1] + 1.4], tickvals=GAMMA_TICKS, unifiedhovertitle={"text": "gamma %{x}"}, showspikes=False)
@@ -108,7 +108,7 @@ def _add_line(fig: go.Figure, palette: Palette, line: Line) -> None:
 
 def _add_one(fig: go.Figure, palette: Palette, lines: Sequence[Line], height: float) -> None:
     """The break-even line, with its label where the curves leave most room: at either end, above or below the line."""
-    fig.add_hline(1.0, line={"color": palette.break_even, "width": 1.25})
+    across(fig, "y", 1.0, line={"color": palette.break_even, "width": 1.25})
     ends = {"left": slice(0, 4), "right": slice(-5, None)}
     room = {
         (side, sign): min(float(np.abs(line.replay.mid[part] - 1 - sign * 0.04 * height).min()) for line in lines)
@@ -254,7 +254,7 @@ def by_label(
             hovertemplate=f"{letter}: <b>%{{x:.2f}}{'x' if ratio else ''}</b><extra></extra>",
         )
     for row in range(1, len(rows)):
-        fig.add_hline(row - 0.5, line={"color": palette.grid, "width": 1})
+        across(fig, "y", row - 0.5, line={"color": palette.grid, "width": 1})
     axis = {"tickvals": list(range(len(rows))), "ticktext": list(rows), "tickfont": {"size": 13, "color": palette.ink}}
     fig.update_yaxes(range=[len(rows) - 0.5, -0.5], showgrid=False, **axis)
     fig.update_xaxes(tickformat=".2f" if not ratio else ".1f", ticksuffix="x" if ratio else "", showgrid=True)

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from core.figures import DASHED, Floats, break_even, figure
+from core.figures import DASHED, Floats, across, break_even, figure
 from core.palette import Palette
 
 
@@ -89,7 +89,7 @@ def by_position(palette: Palette, start: NDArray[np.integer[Any]], alpha: Floats
         marker={"size": 6},
         hovertemplate="from token %{x}: <b>%{y:.2f}</b><extra></extra>",
     )
-    fig.add_hline(overall, line={"color": palette.axis, "width": 1.25})
+    across(fig, "y", overall, line={"color": palette.axis, "width": 1.25})
     fig.update_yaxes(range=[0, 1], tickformat=".2f", dtick=0.25)
     fig.update_xaxes(title_text="position in the answer, tokens")
     return fig

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 
-from core.figures import break_even, figure
+from core.figures import across, break_even, figure
 from core.palette import Palette
 
 GIB = 2**30
@@ -103,8 +103,8 @@ def _on(palette: Palette, role: Role) -> str:
 
 def _limit_of_bar(fig: go.Figure, palette: Palette, limit: float, width: float) -> None:
     """A line through the bar where the GPU ends, its words above the bar."""
-    fig.add_vrect(limit, width, fillcolor=palette.danger, line_width=0, layer="below")
-    fig.add_vline(limit, line={"color": palette.ink, "width": 2})
+    across(fig, "x", limit, width, fillcolor=palette.danger, line_width=0, layer="below")
+    across(fig, "x", limit, line={"color": palette.ink, "width": 2})
     side: dict[str, Any] = {"xanchor": "right", "xshift": -4} if limit > 0.85 * width else {"xanchor": "left", "xshift": 4}
     words = f"usable: {limit:.1f}"
     fig.add_annotation(x=limit, y=1, yref="paper", yanchor="bottom", text=words, showarrow=False, font={"size": 12, "color": palette.ink}, **side)
@@ -131,7 +131,7 @@ def memory_curve(palette: Palette, lines: Sequence[Growth], *, usable_bytes: flo
             hovertemplate=f"{_sequences(line)}, %{{x:,}} tokens each<br><b>%{{y:.1f}} GiB</b><extra></extra>",
         )
     _label_ends(fig, palette, lines, top, widest)
-    fig.add_hrect(limit, top, fillcolor=palette.danger, line_width=0, layer="below")
+    across(fig, "y", limit, top, fillcolor=palette.danger, line_width=0, layer="below")
     fig.add_hline(
         limit,
         line={"color": palette.ink, "width": 1.25},
@@ -234,7 +234,7 @@ def gain(palette: Palette, gains: Gains) -> go.Figure:
     fig = figure(palette, "Gain by requests at once", "ratio to plain, one GPU", height=FLEET_HEIGHT, top=84)
     top = max(1.1, *gains.decoding, *gains.request) * 1.08
     low = min(0.9, *gains.decoding, *gains.request) - 0.1
-    fig.add_hrect(low, 1, fillcolor=palette.danger, line_width=0, layer="below")
+    across(fig, "y", low, 1, fillcolor=palette.danger, line_width=0, layer="below")
     series = (("decoding", gains.decoding, palette.draft), ("whole request", gains.request, palette.ink))
     for name, values, colour in series:
         fig.add_scatter(

@@ -32,7 +32,9 @@ def _curves(entries: Sequence[Entry]) -> None:
     lines = [Line(entry.place, entry.letter, seen.replay, seen.confirmed) for entry, seen in found]
     peaks = [f"{entry.letter} {seen.replay.mid.max():.2f}x at gamma {seen.best_fixed}" for entry, seen in found]
     look.show(
-        compare_figures.curves(look.palette(), lines), "compare_curves", f"Replayed speedup by gamma 1 to 20 of each run. Best: {'; '.join(peaks)}."
+        look.drawn(compare_figures.curves, look.palette(), lines),
+        "compare_curves",
+        f"Replayed speedup by gamma 1 to 20 of each run. Best: {'; '.join(peaks)}.",
     )
     table = pd.DataFrame({"gamma": GAMMAS})
     for entry, seen in found:
@@ -59,7 +61,7 @@ def quadrant(entries: Sequence[Entry], base: Entry) -> None:
     verify, overhead = (own.verify_up_to(20)[1:], max(0.0, own.overhead)) if own else (1.0, 0.0)
     points = [point for entry in entries if (point := _point(entry, passes_alone=own is None))]
     words = f"with v and h of {base.letter}" if own else "by Theorem 3.8"
-    fig = compare_figures.quadrant(look.palette(), points, verify, overhead, words, t5_pairs() if published else ())
+    fig = look.drawn(compare_figures.quadrant, look.palette(), points, verify, overhead, words, t5_pairs() if published else ())
     where = "; ".join(f"{point.letter}: alpha {point.alpha:.2f}, c {numbers.cost(point.c)}" for point in points) or "No run has both."
     with place:
         look.show(fig, "compare_quadrant", f"Acceptance alpha against cost ratio c, with lines of equal speedup {words} and break-even. {where}")
@@ -107,7 +109,7 @@ def labels(entries: Sequence[Entry]) -> None:
     rows = [escape(name or "no label", quote=False) for name in names]  # Plotly knows no &quot;
     points = [(entry.place, entry.letter, [known.get(name) for name in names]) for entry, known in values]
     look.show(
-        compare_figures.by_label(look.palette(), title, subtitle, rows, points, ratio=shown == SPEEDUP),
+        look.drawn(compare_figures.by_label, look.palette(), title, subtitle, rows, points, ratio=shown == SPEEDUP),
         "compare_labels",
         f"{title}. {_said(names, values)}",
     )

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 import streamlit as st
@@ -30,7 +31,9 @@ def _memory(device: DeviceInfo) -> str:
     return f"{device.memory_bytes / 2**30:,.1f} GiB{free}"
 
 
+@cache
 def _package(name: str) -> str:
+    """Kept, because every look at it reads and parses the package's whole description."""
     try:
         return f"{name} {version(name)}"
     except PackageNotFoundError:

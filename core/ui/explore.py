@@ -26,8 +26,16 @@ def curve(
     recommended: int | None = None,
 ) -> None:
     """Speedup against gamma, with its table behind it."""
-    fig = figures.curve(
-        look.palette(), GAMMAS, formula=formula, replay=replay, confirmed=confirmed, what_if=what_if, level=level, recommended=recommended
+    fig = look.drawn(
+        figures.curve,
+        look.palette(),
+        GAMMAS,
+        formula=formula,
+        replay=replay,
+        confirmed=confirmed,
+        what_if=what_if,
+        level=level,
+        recommended=recommended,
     )
     main = replay.mid if replay else what_if if what_if is not None else formula
     origin = "replayed" if replay else "what-if" if what_if is not None else "formula"
@@ -48,7 +56,7 @@ def curve(
 
 def best_gamma_map(land: Landscape, spots: Sequence[maps.Spot], published: bool) -> None:
     """The clickable map, with its table behind it."""
-    fig = maps.best_gamma(look.palette(), land, spots, t5_pairs() if published else ())
+    fig = look.drawn(maps.best_gamma, look.palette(), land, spots, t5_pairs() if published else ())
     where = "; ".join(f"{spot.name}: alpha {spot.alpha:.2f}, c {spot.c:.2f}" for spot in spots)
     alt = f"Best gamma for every acceptance alpha and cost ratio c, with the break-even line. {where}."
     _clickable(fig, alt)

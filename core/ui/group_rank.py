@@ -116,7 +116,7 @@ def _with_setting(each: Contender) -> str:
 
 def _chart(ranking: Ranking) -> None:
     rows = [_range(escape(own), each) for own, each in zip(_unique(ranking), ranking.contenders, strict=True)]
-    fig = ranges(look.palette(), "Drafts by speedup", "diamond: confirmed; dot: replayed; bar: 95 % on these prompts", rows)
+    fig = look.drawn(ranges, look.palette(), "Drafts by speedup", "diamond: confirmed; dot: replayed; bar: 95 % on these prompts", rows)
     said = ", ".join(f"{own} {row.speedup:.2f}x" for own, row in zip(_unique(ranking), rows, strict=True))
     look.show(fig, "group_ranking", f"Drafts by speedup: {said}.")
 

@@ -1,7 +1,9 @@
 """The shared look: palette by theme, headline, badges, figures with their table, the way on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import FunctionType
+from typing import ParamSpec
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -22,9 +24,10 @@ ORIGINS = {
     "imported": ":gray-badge[:material/move_to_inbox: imported]",
     "what-if": ":gray-badge[:material/tune: what-if]",
 }
+Data = ParamSpec("Data")
 CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]], "scrollZoom": False}
 
-__all__ = ["Fact", "behind", "code", "fact_row", "headline", "mark_row", "next_step", "note", "palette", "plain", "show", "table"]
+__all__ = ["Fact", "behind", "code", "drawn", "fact_row", "headline", "mark_row", "next_step", "note", "palette", "plain", "show", "table"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,21 @@ def fact_row(facts: Sequence[Fact]) -> None:
                 help=fact.meaning or None,
                 border=True,
             )
+
+
+def _name(make: FunctionType) -> str:
+    """Streamlit itself would tell functions of different modules apart by their last name alone."""
+    return f"{make.__module__}.{make.__qualname__}"
+
+
+@st.cache_resource(max_entries=100, show_spinner=False, hash_funcs={FunctionType: _name})
+def _drawn(make: Callable[..., go.Figure], args: tuple[object, ...], kwargs: dict[str, object]) -> go.Figure:
+    return make(*args, **kwargs)
+
+
+def drawn(make: Callable[Data, go.Figure], *args: Data.args, **kwargs: Data.kwargs) -> go.Figure:
+    """What `make` draws of this data, kept, because Plotly takes 10 to 30 ms of the processor for it; nobody may change it."""
+    return _drawn(make, args, kwargs)
 
 
 def show(fig: go.Figure, key: str, alt: str) -> None:

@@ -265,7 +265,7 @@ def _charts(planned: fleet.Fleet, traffic: fleet.Traffic, serving: batch.Serving
         held, decoding, request = (list(column) for column in fleet.gains(traffic, serving, drafting))
         gains = figs.Gains([int(at) for at in held], decoding, request)
         alt = f"Gain by requests at once: {decoding[0]:.2f}x at 1, {decoding[-1]:.2f}x at {held[-1]}. {crossover_words(planned.crossover)}"
-        look.show(figs.gain(look.palette(), gains), "batch_gain", alt)
+        look.show(look.drawn(figs.gain, look.palette(), gains), "batch_gain", alt)
         table = pd.DataFrame({"Requests at once": held, "Decoding": decoding, "Whole request": request})
         kept = [at for at, count in enumerate(held) if count in {held[-1], *(2**power for power in range(17))}]
         look.behind("The gain as a table", table.iloc[kept], alt, {"Decoding": "%.2fx", "Whole request": "%.2fx"})
@@ -281,7 +281,7 @@ def _by_load(planned: fleet.Fleet, traffic: fleet.Traffic) -> None:
     load = figs.Load([float(at) for at in requests], without, drafted)
     gpus = f"{numbers.counted(planned.plain.gpus, 'GPU')} without and {planned.drafted.gpus:,} with the draft"
     at = f"at {traffic.requests_per_day:,.0f} requests a day {gpus}"
-    look.show(figs.fleet(look.palette(), load, now=traffic.requests_per_day), "fleet_curve", f"GPUs by load: {at}.")
+    look.show(look.drawn(figs.fleet, look.palette(), load, now=traffic.requests_per_day), "fleet_curve", f"GPUs by load: {at}.")
     table = pd.DataFrame({"Requests a day": requests, "GPUs without draft": without, "GPUs with draft": drafted}).iloc[::20]
     look.behind("GPUs by load as a table", table, "GPUs by load", dict.fromkeys(list(table.columns), "localized"))
 

@@ -28,7 +28,7 @@ def bar(found: Fit) -> None:
     load = f"{numbers.counted(found.sequences, 'sequence')} of {found.context:,} tokens"
     subtitle = f"GiB of {budget / GIB:.1f} usable; {load}"
     alt = f"Memory on one {found.gpu.name}: " + ", ".join(f"{piece.name} {sized(piece.bytes)}" for piece in pieces) + "."
-    look.show(figs.memory_bar(look.palette(), pieces, usable_bytes=budget, subtitle=subtitle), "bar", alt)
+    look.show(look.drawn(figs.memory_bar, look.palette(), pieces, usable_bytes=budget, subtitle=subtitle), "bar", alt)
     held = found.parts
     rows = [
         ("target weights", held.target_weights_bytes),
@@ -52,7 +52,7 @@ def curve(setting: Setting, gpu: GpuMemory) -> None:
     budget = int(gpu.usable_bytes * setting.utilisation)
     met = [f"{numbers.counted(line.sequences, 'sequence')} fit up to {line.fits_tokens:,} tokens" for line in lines if line.fits_tokens is not None]
     alt = f"Memory against context for 1, 4, 16 and 64 sequences on {gpu.name}, {budget / GIB:.1f} GiB usable. {'; '.join(met)}"
-    look.show(figs.memory_curve(look.palette(), lines, usable_bytes=budget, gpu=gpu.name), "context_curve", alt)
+    look.show(look.drawn(figs.memory_curve, look.palette(), lines, usable_bytes=budget, gpu=gpu.name), "context_curve", alt)
     listed = sorted({*drawn[:: (POINTS - 1) // 8], *(line.fits_tokens for line in lines if line.fits_tokens)})
     table = pd.DataFrame({"Context, tokens": listed})
     for line in lines:

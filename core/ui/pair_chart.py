@@ -26,7 +26,7 @@ def expected(drafts: Sequence[Candidate], device: str) -> None:
         for at, (draft, found) in enumerate(known)
     ]
     subtitle = f"estimate; ring: alpha {ALPHA_MIDDLE:g}, bar: {ALPHA_LOW:g} to {ALPHA_HIGH:g}"  # as much as 400 pixels hold
-    fig = figures.ranges(look.palette(), "Expected speedup at the best gamma", subtitle, rows)
+    fig = look.drawn(figures.ranges, look.palette(), "Expected speedup at the best gamma", subtitle, rows)
     says = "; ".join(f"{row.name} {row.speedup:.2f}x, {row.low:.2f} to {row.high:.2f}" for row in rows)
     look.show(fig, "expected", f"Expected speedup of each draft on {device}, ratio to plain: {says}.")
 

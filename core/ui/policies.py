@@ -65,7 +65,7 @@ def _time_parts(analysis: Analysis, policies: Sequence[Policy]) -> None:
     names = [sentence_case(row[col.SETTING]) for row in rows]
     shares = np.array([[row[col.DRAFT_SHARE], row[col.VERIFY_SHARE], row[col.REST_SHARE]] for row in rows], dtype=np.float64)
     per_token = shares / np.array([[row[col.SPEEDUP]] for row in rows], dtype=np.float64)
-    fig = details.time_parts(look.palette(), names, *per_token.T)
+    fig = look.drawn(details.time_parts, look.palette(), names, *per_token.T)
     first = f"{names[0]}: draft {shares[0, 0]:.0%}, verify {shares[0, 1]:.0%}, rest {shares[0, 2]:.0%}"
     look.show(fig, "time_parts", f"Predicted time per answer token by policy, in draft, verify and rest. {first}.")
     table = pd.DataFrame(100 * shares, columns=["Draft", "Verify", "Rest"])

@@ -87,13 +87,16 @@ def _compare(analysis: Analysis) -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         rows = analysis.ranking()
-        fig = figures.ranges(look.palette(), "Ranking", "diamond: confirmed; dot: replayed; bar: 95 % on these prompts", rows)
+        fig = look.drawn(figures.ranges, look.palette(), "Ranking", "diamond: confirmed; dot: replayed; bar: 95 % on these prompts", rows)
         look.show(fig, "ranking", "Settings by speedup: " + ", ".join(f"{row.name} {row.speedup:.2f}x" for row in rows) + ".")
         table = pd.DataFrame(
             [(row.name, row.speedup, numbers.interval((row.low, row.high)), row.known) for row in rows],
             columns=["Setting", "Speedup", "95 % interval", "Known by"],
         )
         look.behind("The ranking as a table", table, "Settings by speedup", {"Speedup": "%.2fx"})
+        if not analysis.advice.confirmed and (run := analysis.really_run):
+            whole = numbers.counted(len(analysis.run.traces), "prompt")
+            look.note(f"Diamonds rest on the {numbers.counted(run, 'prompt')} that were really run, the dots and the headline on all {whole}.")
         if analysis.run.environment:
             look.note(f"Plain is the fastest that the library offers here: {analysis.run.environment.plain}.")
     with right:

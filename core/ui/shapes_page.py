@@ -47,12 +47,12 @@ def show(run: Run) -> None:
         look.note(look.plain(shapes.says(found)))
     left, right = st.columns(2, gap="large")
     with left:
-        fig = verify_curve(look.palette(), found)
+        fig = look.drawn(verify_curve, look.palette(), found)
         ratios = ", ".join(f"{width} tokens {found.costs.verify[width]:.2f}" for width in (2, 5, 9, 21) if width < len(found.costs.verify))
         look.show(fig, "shapes_verify", f"Target pass over n tokens in plain steps: {ratios}.")
     with right:
         if 1 in found.batches:
-            fig = by_alpha(look.palette(), shapes.column(costs), costs.c, needed)
+            fig = look.drawn(by_alpha, look.palette(), shapes.column(costs), costs.c, needed)
             look.show(fig, "shapes_alpha", f"Best gamma and speedup by acceptance at c {costs.c:.2f}; {_plainly(needed)}.")
     _table(found)
     _buttons(run)
@@ -168,10 +168,10 @@ def _grids(found: Shapes) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         subtitle = f"target pass over {CHECKED} tokens / plain step; ringed: above {DEAR:g}"
-        fig = grid(look.palette(), found, f"v({CHECKED}), checking", subtitle, _verify, cheap=1.0, dear=float(CHECKED), ring=True)
+        fig = look.drawn(grid, look.palette(), found, f"v({CHECKED}), checking", subtitle, _verify, cheap=1.0, dear=float(CHECKED), ring=True)
         look.show(fig, "shapes_grid_v", _spoken(found, f"v({CHECKED})", _verify))
     with right:
-        fig = grid(look.palette(), found, "c, drafting", "draft pass over one token / plain step", _c, cheap=0.0, dear=1.0, ring=False)
+        fig = look.drawn(grid, look.palette(), found, "c, drafting", "draft pass over one token / plain step", _c, cheap=0.0, dear=1.0, ring=False)
         look.show(fig, "shapes_grid_c", _spoken(found, "c", _c))
     left_out = [cell for cell in found.cells if cell.costs is None]
     if left_out:

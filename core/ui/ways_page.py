@@ -104,7 +104,7 @@ def chart(run: Run, usable: list[WayResult], others: list[WayResult]) -> None:
     rows = [_range(run, way, way.decode, "confirmed", on_these=on_these) for way in _fastest_first(usable) if way.decode]
     rows += [_range(run, way, way.decode, "lossy", on_these=on_these) for way in _fastest_first(others) if way.decode]
     bar = "on these prompts" if on_these else "for traffic like these"
-    fig = ranges(look.palette(), "Ways by speedup", f"diamond: really run; bar: 95 % {bar}", rows)
+    fig = look.drawn(ranges, look.palette(), "Ways by speedup", f"diamond: really run; bar: 95 % {bar}", rows)
     said = ", ".join(f"{unescape(row.name)} {row.speedup:.2f}x{'' if row.known == 'confirmed' else ' (not to be used)'}" for row in rows)
     look.show(fig, "ways", f"Ways to draft by speedup, break-even at 1x: {said}.")
     if others:

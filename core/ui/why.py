@@ -44,7 +44,7 @@ def _survival(analysis: Analysis) -> None:
     k = pd.RangeIndex(1, len(replayed) + 1)
     formula: Floats = analysis.alpha.value ** k.to_numpy(dtype=float)
     conditional = conditional_acceptance(analysis.run, policy)
-    fig = details.survival(look.palette(), replayed, formula, conditional)
+    fig = look.drawn(details.survival, look.palette(), replayed, formula, conditional)
     ends = f"{replayed[0]:.0%} accept at least 1, {replayed[-1]:.0%} at least {len(replayed)}"
     look.show(
         fig,
@@ -99,7 +99,7 @@ def _said(word: translate.Word) -> str:
 
 def _sweep(analysis: Analysis) -> None:
     speedup, best = analysis.sweep, analysis.best_of_sweep
-    fig = maps.sweep(look.palette(), SWEEP_LIMITS, predict.THRESHOLDS, speedup)
+    fig = look.drawn(maps.sweep, look.palette(), SWEEP_LIMITS, predict.THRESHOLDS, speedup)
     look.show(fig, "sweep", f"Replayed speedup for every limit and confidence threshold, best {speedup.max():.2f}x for {describe(best)}.")
     look.note(
         f"Framed: {describe(best)}, {speedup.max():.2f}x {look.ORIGINS['replayed']} Read from the trace, not run: measure it before you rely on it."
@@ -114,13 +114,13 @@ def _positions(analysis: Analysis) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         start, alpha = alpha_by_position(analysis.run)
-        fig = details.by_position(look.palette(), start.astype(int), alpha, analysis.alpha.value)
+        fig = look.drawn(details.by_position, look.palette(), start.astype(int), alpha, analysis.alpha.value)
         look.show(fig, "by_position", f"Mean acceptance in blocks of eight answer tokens, from {alpha.min():.2f} to {alpha.max():.2f}.")
         look.table(pd.DataFrame({"from token": start, "alpha": alpha}), "Acceptance by position", {"from token": "%d", "alpha": "%.2f"}, height=220)
     with right:
         policy = analysis.advice.policy
         share = accepted_shares(together(analysis.rounds(policy)))
-        fig = details.histogram(look.palette(), share)
+        fig = look.drawn(details.histogram, look.palette(), share)
         look.show(fig, "histogram", f"Share of rounds that accepted 0, 1, 2 and more drafts under {describe(policy)}.")
         look.table(
             pd.DataFrame({"accepted": range(len(share)), "rounds": share * 100}), "Rounds by accepted drafts", {"rounds": "%.0f %%"}, height=220
