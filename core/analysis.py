@@ -153,6 +153,12 @@ class Analysis:
         row = self.row(policy)
         return row[col.SPEEDUP] if row[col.MEASURED] is None else row[col.MEASURED]
 
+    @property
+    def really_run(self) -> int:
+        """On how many prompts settings were really run, those of the one that was run the most."""
+        measured = [row for row in self.table[col.MEASURED_ASSISTED] if row is not None]
+        return max((int((row > 0).sum()) for row in measured), default=0)
+
     def is_confirmed(self, policy: Policy) -> bool:
         """Whether the policy was really run."""
         return self.row(policy)[col.MEASURED] is not None

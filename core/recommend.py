@@ -188,7 +188,8 @@ def _traffic_line(answer: Recommendation, prompts: int) -> str:
         case "leave_off":
             return f"{span}: no gain worth a second model."
         case "undecided":
-            return f"{span}: too wide to decide; {f'a{more}' if more else 'more prompts would not help, but a real run of this setting would.'}"
+            real = "more prompts would not help, but really running this setting on all of them would."
+            return f"{span}: too wide to decide; {f'a{more}' if more else real}"
 
 
 def _prompts(count: int, more: str = "") -> str:
@@ -215,7 +216,10 @@ def _cut_short(rows: list[dict[str, Any]]) -> list[str]:
     run = [int((row[col.MEASURED_ASSISTED] > 0).sum()) for row in rows if row[col.MEASURED_ASSISTED] is not None]
     if not run:
         return []
-    return [f"The confirmation was cut short after {_prompts(max(run))}, so this rests on what all {len(rows[0][col.STEPS])} prompts predict."]
+    return [
+        f"The confirmation was cut short after {_prompts(max(run))}, so this rests on what all {len(rows[0][col.STEPS])} prompts predict. "
+        "Measure again with more seconds to confirm for a real answer."
+    ]
 
 
 def _untried(answer: Recommendation, rows: list[dict[str, Any]]) -> list[str]:

@@ -26,9 +26,11 @@ def sentence(advice: Recommendation, mark: Mark = unmarked) -> str:
     """The verdict in one line, for a headline."""
     if advice.verdict == "undecided":
         if round(advice.speedup, 2) <= 1:
-            would_tell = more_prompts(advice.prompts_needed) if advice.prompts_needed else "a real run says"
+            would_tell = more_prompts(advice.prompts_needed) if advice.prompts_needed else "a real run on all prompts says"
             return off_unless(would_tell, "the best setting so far", advice.speedup, mark)
-        needed = f": about {numbers.counted(advice.prompts_needed, 'more prompt')}" if advice.prompts_needed else ""
+        needed = (
+            f": about {numbers.counted(advice.prompts_needed, 'more prompt')}" if advice.prompts_needed else ": a real run on all prompts would tell"
+        )
         return f"Not decided yet{needed}"
     speed = numbers.speed(advice.speedup)
     if advice.verdict == "leave_off":

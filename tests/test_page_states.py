@@ -120,6 +120,8 @@ def test_cancelled_before_confirmation_is_only_predicted(store: Store, name: str
 def test_cancelled_during_confirmation_says_so(store: Store, name: str):
     app = open_page(name, run=synthetic.keep(store, without_confirmation(synthetic.run(status="cancelled"), kept=3)))
     assert "cut short after 3 prompts" in texts(app)
+    if name == "measure":
+        assert "Diamonds rest on the 3 prompts that were really run, the dots and the headline on all 12 prompts." in texts(app)
     assert "This run was cancelled" in texts(app)
 
 

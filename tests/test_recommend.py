@@ -190,7 +190,7 @@ def test_an_undecided_prediction_that_more_prompts_cannot_help_says_what_does():
     table = predict(priced.run([priced.trace(a, 60, s) for s, a in enumerate(alphas)]), [FixedGamma(3)])
     answer = recommend(table.assign(**{col.MODEL_HALF: pd.Series([0.3], dtype=object)}))
     assert (answer.verdict, answer.prompts_needed) == ("undecided", None)
-    assert "real run" in answer.reasons[1]
+    assert "more prompts would not help, but really running this setting on all of them would." in answer.reasons[1]
     assert "None" not in answer.reasons[1]
 
 
