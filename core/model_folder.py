@@ -5,6 +5,7 @@ library for code; all of it is refused with a sentence before any library looks 
 unless told to (`trust_remote_code`), but its source shows ways round that: a config may name an implementation of attention or experts as
 "owner/kernel", which the package kernels would fetch and import; with the package peft an adapter_config.json makes it load another
 base model, from anywhere; an index of shards may name files elsewhere, or pickled ones; and so may `transformers_weights` in a config.
+Configs may also name files to be read in their place: of a tokenizer from anywhere, of a config past what is looked at here.
 Units: bytes.
 Not covered: whoever may write into a root while Draftgauge runs can still swap a file between this look and the reading.
 """
@@ -26,7 +27,12 @@ LARGEST_CONFIG_BYTES = 1_000_000
 """Of a config.json; the largest that is known has 120 kB."""
 LARGEST_INDEX_BYTES = 32_000_000
 """Of an index of shards; the largest that is known has 9 MB (DeepSeek V3)."""
+LARGEST_TOKENIZER_CONFIG_BYTES = 8_000_000
+"""Of a tokenizer_config.json; the largest that is known has 1 MB (a chat template and a thousand added tokens)."""
 CONFIG = "config.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+INSTEAD = {CONFIG: "configuration_files", TOKENIZER_CONFIG: "fast_tokenizer_files"}
+"""Under which name a file states others that the library reads in its place, or in place of the tokenizer.json beside it."""
 ADAPTER = "adapter_config.json"
 IMPLEMENTATIONS = ("attn_implementation", "experts_implementation")
 """How the names of settings end that may name a kernel."""
@@ -59,9 +65,10 @@ def check_harmless(folder: Path) -> None:
         raise ModelError(f"{folder} holds an adapter ({ADAPTER}), which could bring another base model. Merge the two, or remove it.")
     if (folder / INDEX).is_file():
         shard_names(folder / INDEX)
-    if not (folder / CONFIG).is_file():
-        return
-    config = read_config(folder / CONFIG)
+    tokenizer, config = (read_config(folder / name) if (folder / name).is_file() else {} for name in (TOKENIZER_CONFIG, CONFIG))
+    for name, stated in ((TOKENIZER_CONFIG, tokenizer), (CONFIG, config)):
+        if stated.get(INSTEAD[name]):
+            raise ModelError(f"{folder / name} names other files to read instead ({INSTEAD[name]}), which is not done here. Choose another model.")
     named = kernel(config)
     if named:
         raise ModelError(f"{folder / CONFIG} asks for code from the Hub ({named[:80]!r}), which is not run here. Choose another model.")
@@ -70,8 +77,8 @@ def check_harmless(folder: Path) -> None:
 
 
 def read_config(file: Path) -> dict[str, Any]:
-    """The object in a config.json. Raises ModelError where it is missing, too large, damaged, or something else."""
-    content = _read(file, LARGEST_CONFIG_BYTES, "config")
+    """The object in a config.json or tokenizer_config.json. Raises ModelError where it is missing, too large, damaged, or something else."""
+    content = _read(file, LARGEST_TOKENIZER_CONFIG_BYTES if file.name == TOKENIZER_CONFIG else LARGEST_CONFIG_BYTES, "config")
     try:
         config: Any = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -20,6 +20,8 @@ from core.trace import Ended, Lookup, PromptTrace, Sampled, Tails
 
 Array = NDArray[Any]
 
+DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OSError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+"""What reading comes to where the bytes are not those that were written; MemoryError where they speak of more than there is."""
 PER_TOKEN = {"answer": np.int32, "accept": np.float32, "confidence": np.float32, "draft_choice": np.int32, "draft_eos": np.bool_}
 
 
@@ -48,7 +50,7 @@ def unpack_traces(data: bytes) -> tuple[PromptTrace, ...]:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays: dict[str, Array] = {name: file[name] for name in file.files}
         return _traces(arrays)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except DAMAGE as error:
         raise StoreError(f"The recorded trace is damaged ({str(error)[:200]}). Measure this pair again.") from error
 
 

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from transformers import AutoConfig, AutoTokenizer
 
 from core import demo, model_folder, pair
 from core.errors import ModelError
 from core.measured import Dtype
 from core.model_folder import check_enclosed, check_harmless, kernel
+from core.plan.prompt_tokens import prompt_preview
 from core.runs import ModelRef, Prompt, RunSpec
 from core.settings import Settings
 from core.worker.models import Garage
@@ -71,6 +73,8 @@ def test_a_link_out_of_the_roots_is_refused_wherever_it_is(settings: Settings, f
     link.symlink_to(secret)
     with pytest.raises(ModelError, match="is a link that leads out of the configured roots"):
         pair.check(ref(folder), settings)
+    with pytest.raises(ModelError, match="is a link that leads out of the configured roots"):
+        count_one(ref(folder), settings)
 
 
 def test_a_linked_folder_is_refused_and_a_link_inside_the_root_is_not(settings: Settings, root: Path, folder: Path, tmp_path: Path) -> None:
@@ -213,6 +217,40 @@ def test_other_weights_and_adapters_are_refused(folder: Path) -> None:
     (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "/somewhere/else"}')
     with pytest.raises(ModelError, match="holds an adapter"):
         check_harmless(folder)
+
+
+@pytest.mark.parametrize("named", ["../other/tokenizer.4.0.0.json", "tokenizer.4.0.0.json/../../other/any"])
+def test_a_tokenizer_is_not_taken_from_elsewhere(settings: Settings, whole: Path, named: str) -> None:
+    outside = whole.parent / "other" / Path(named).name
+    outside.parent.mkdir()
+    (whole / "tokenizer.4.0.0.json").mkdir()
+    known = json.loads((whole / "tokenizer.json").read_bytes())
+    added = {**known["added_tokens"][0], "id": 4096, "content": "from elsewhere"}
+    outside.write_text(json.dumps(known | {"added_tokens": [*known["added_tokens"], added]}))
+    pair.check(ref(whole), settings)
+    rewrite(whole / "tokenizer_config.json", fast_tokenizer_files=[named])
+    assert "from elsewhere" in AutoTokenizer.from_pretrained(whole).get_vocab()  # what is not done below
+    refused_everywhere(whole, settings, r"tokenizer_config\.json names other files to read instead \(fast_tokenizer_files\)")
+
+
+def test_no_config_is_read_in_place_of_the_one_that_was_looked_at(settings: Settings, whole: Path) -> None:
+    (whole / "config.4.0.0.json").write_text(json.dumps(json.loads((whole / "config.json").read_bytes()) | {"vocab_size": 10**9}))
+    pair.check(ref(whole), settings)
+    rewrite(whole / "config.json", configuration_files=["config.4.0.0.json"])
+    assert AutoConfig.from_pretrained(whole).vocab_size == 10**9  # what is not done below
+    refused_everywhere(whole, settings, r"/config\.json names other files to read instead \(configuration_files\)")
+
+
+def count_one(model: ModelRef, settings: Settings) -> object:
+    """What the page Measure asks for as somebody types."""
+    return prompt_preview({"model": f"folder:{model.name}", "prompt": {"text": "x"}}, settings)
+
+
+def refused_everywhere(folder: Path, settings: Settings, says: str) -> None:
+    """On the page, where a worker reads it, and where its tokens are counted."""
+    for look in (pair.check, count_one, lambda model, _settings: Garage().get(spec(Path(model.path)))):
+        with pytest.raises(ModelError, match=says):
+            look(ref(folder), settings)
 
 
 def test_a_worker_looks_again_before_it_loads(settings: Settings, folder: Path, tmp_path: Path) -> None:

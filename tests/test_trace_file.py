@@ -94,9 +94,14 @@ def test_sampled_values_of_another_length_are_refused(name: str) -> None:
         unpack_traces(buffer.getvalue())
 
 
-def test_members_that_are_no_arrays_are_damage() -> None:
+HUGE = io.BytesIO()
+np.lib.format.write_array_header_1_0(HUGE, {"shape": (10**14,), "fortran_order": False, "descr": "<i4"})
+
+
+@pytest.mark.parametrize("content", [b"no array", HUGE.getvalue()], ids=["no array", "of 400 TB"])
+def test_members_that_are_no_arrays_or_larger_than_any_memory_are_damage(content: bytes) -> None:
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w") as file:
-        file.writestr("length", b"no array")
+        file.writestr("length.npy", content)
     with pytest.raises(StoreError, match=r"^The recorded trace is damaged .* Measure this pair again\.$"):
         unpack_traces(held.getvalue())

@@ -18,6 +18,8 @@ from core.address import resolve
 from core.bounded import GIB, bounded
 from core.errors import InvalidInput, ModelError
 from core.hub_cache import cached_folder
+from core.model_folder import check_harmless
+from core.pair import check
 from core.plan.describe import describe
 from core.runs import ModelRef, Prompt
 from core.settings import Settings
@@ -86,7 +88,9 @@ def _tokenizer(arguments: dict[str, Any], settings: Settings) -> PreTrainedToken
 
 
 def _place(ref: ModelRef, settings: Settings) -> tuple[Path, str, str]:
-    """Folder, GGUF file in it, and their `core.stamp`, so that a tokenizer written anew is loaded anew."""
+    """Folder, GGUF file in it, and their `core.stamp`, so that a tokenizer written anew is loaded anew. Raises as `core.pair.check`."""
+    if ref.source != "hub":
+        check(ref, settings, weights=False)
     if ref.source == "gguf":
         file = Path(ref.path)
         return file.parent, file.name, stamp(file)
@@ -106,6 +110,7 @@ def _fetched(ref: ModelRef, settings: Settings) -> Path:
 @lru_cache(maxsize=2)
 def _loaded(name: str, folder: Path, gguf_file: str, _files: str) -> PreTrainedTokenizerBase:
     more = {"gguf_file": gguf_file} if gguf_file else {}
+    check_harmless(folder)
     try:
         with bounded(MOST_MEMORY_BYTES, LONGEST_S):
             return cast("PreTrainedTokenizerBase", AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False, **more))
