@@ -141,7 +141,7 @@ def side_example() -> Run:
     return demo.side_example()
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=32, show_spinner=False)
 def _analysis(chosen: str, status: str, share_id: str) -> Analysis | Unfinished:
     del share_id  # part of the key alone
     if chosen == EXAMPLE:
