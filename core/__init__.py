@@ -6,8 +6,8 @@ Where to look:
     the answer of a run evidence columns predict finalists recommend intervals landscape batch analysis verdict in_short reading situations translate
     a run and its store runs record measured provenance run_rows database migrations store shelf history notes trace_file sink
     queue and processes bench station child parent endings turns wait estimate_time planner plan_child answers bounded worker plan
-    models and the Hub  hub hub_client hub_cache hub_check hub_errors pair address builtin model_folder model_info headers weights stamp usable encoders
-                        own_heads placement vocab suggest
+    models and the Hub  hub hub_client hub_cache hub_check hub_errors pair address builtin model_folder model_info headers weights stamp usable
+                        encoders own_heads placement vocab suggest
     before measuring    candidates advice advice_cost advice_runs alternatives devices estimate engines flow published smoke
     prompts             prompts prompt_text prompt_files prompt_rows prompt_draft chat typed stop
     drafts, ways, lanes group group_rows group_ways ways ways_ask way_calls way_results way_words lanes side side_ask side_prediction
