@@ -133,6 +133,11 @@ class Progress(Record):
     fraction: float = 0.0
     download_s: float = 0.0
 
+    @property
+    def held(self) -> bool:
+        """Whether a run that its worker has begun waits for another program to let go of the device."""
+        return self.stage == "queued" and self.total > 0
+
 
 class Run(BaseModel):
     """One measurement, whole or partial. `traces` is loaded on request only, and may be shorter than the prompts.

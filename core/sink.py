@@ -91,6 +91,10 @@ class StoreSink:
         self._progress = Progress(stage=stage, done=done, total=total, fraction=fraction(stage, done, total), download_s=self._download_s)
         self._write(now=changed)
 
+    def begin_anew(self) -> None:
+        """Let the run begin only now, because it waited for the device until now."""
+        self._keep(lambda: self._store.begin_anew(self._run_id))
+
     def environment(self, environment: Environment) -> None:
         """See `Sink`."""
         self._keep(lambda: self._store.environment(self._run_id, environment))

@@ -82,7 +82,7 @@ Event = Said | Ended | Look | Cancel | Tick | Close
 class Job:
     """The run that was handed to the worker. `verdict` is how it ended, until the store has taken it.
 
-    claimed_at_s: when its worker said that it had begun; lost: why it died without saying so, "" while it lives: only the store knows
+    claimed_at_s: when its worker said, last, that it had begun; lost: why it died without saying so, "" while it lives: only the store knows
     whether it had. took_s: how long it ran, once that is known. Moments by the clock that nobody sets (`time.monotonic`).
     """
 

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -204,12 +205,19 @@ def test_two_servers_of_one_machine_take_turns_on_a_device(bench: Bench, store: 
         time.sleep(0.3)
         progress = other_store.get(waits).progress
         assert progress.stage == "queued"
-        assert live.is_held(progress)
+        assert progress.held
         assert "another Draftgauge on this machine measures on it" in live.count(progress)
         other.cancel(waits)
         assert ended(other_store, waits, within_s=2).status == "cancelled"
+        until(lambda: other_store.get(after).progress.held)
+        time.sleep(0.3)
+        let_go = datetime.now(UTC)
         bench.cancel(first)
-        assert ended(other_store, after).status == "done"
+        run = ended(other_store, after)
+        assert run.status == "done"
+        assert run.started is not None
+        assert run.finished is not None
+        assert let_go < run.started < run.finished < datetime.now(UTC), "the wait for the other program is no part of it"
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from core.bench import Bench
 from core.runs import Progress, RunSpec
 from core.settings import Settings
 from core.store import FILE_NAME, Store
+from core.ui import waiting
 from tests import jobs
 from tests.apps import ok, open_page, texts
 from tests.benches import ended, job, under_way
@@ -62,6 +63,19 @@ def test_the_page_counts_seconds_and_not_dates(cold_bench: Bench, store: Store, 
         assert re.search(r"\b[1-9]\d? s so far, about [1-9]\d? s to go", shown), shown
         [bar] = ok(open_page("measure", run=waits)).get("progress")
         assert re.fullmatch(r"\*\*Waiting for the device\*\*: next in the queue, about \d+ seconds", bar.proto.text)
+
+
+@pytest.mark.usefixtures("app_site")
+def test_a_run_that_another_program_holds_up_does_not_count_down(
+    cold_bench: Bench, store: Store, spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured, waits = (cold_bench.submit(job(spec, jobs.SLEEP).model_copy(update={"confirm_s": wait})) for wait in (1.0, 2.0))
+    under_way(store, measured)
+    monkeypatch.setattr(waiting, "_whole_s", lambda _: 120.0)
+    for progress, said in ((Progress(stage="queued", total=1), "more than 2 minutes"), (Progress(stage="load", total=2), "about 2 minutes")):
+        store.progress(measured, progress)
+        [bar] = ok(open_page("measure", run=waits)).get("progress")
+        assert bar.proto.text == f"**Waiting for the device**: next in the queue, {said}"
 
 
 def test_a_run_whose_server_was_killed_ended_with_its_last_sign_of_life(store: Store, spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:

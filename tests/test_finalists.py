@@ -123,6 +123,14 @@ def test_where_time_is_short_the_prompts_that_are_run_have_different_labels():
     assert confirmed(run, 0) == ([], [])
 
 
+def test_the_steps_are_those_for_which_the_time_reaches():
+    """Told when one is done, since how long one takes is not known before."""
+    _, [(_, none, every), *further, (_, last, of)] = confirmed(synthetic.run(prompts=12), 45)
+    assert (none, last) == (0, of)
+    assert every == of > 5
+    assert [(done, total) for _, done, total in further] == [(1, 5), (2, 5), (3, 5), (4, 5)]
+
+
 def test_plain_seconds_come_from_calls_that_tell_speed():
     run = priced.run()
     expected = 10 * (priced.PREFILL_S + 59 * priced.STEP_S)

@@ -67,7 +67,7 @@ def watch(run_id: str) -> None:
 
 def _title(run: Run) -> str:
     waits, doing = TITLES.get(run.spec.extent, TITLES["full"])
-    if run.status != "running" or is_held(run.progress):
+    if run.status != "running" or run.progress.held:
         return waits
     return "Downloading" if run.progress.stage == "download" else doing
 
@@ -78,7 +78,7 @@ def _waiting(place: str) -> None:
 
 def _running(run: Run) -> None:
     progress = run.progress
-    if is_held(progress):
+    if progress.held:
         _waiting(HELD.removeprefix(": "))
         return
     behind = _downloaded(progress) if progress.stage == "download" else so_far(run)
@@ -91,14 +91,9 @@ def _running(run: Run) -> None:
     st.markdown(_stages(progress.stage, run.spec))
 
 
-def is_held(progress: Progress) -> bool:
-    """Whether a run that its worker has begun waits for another program to let go of the device."""
-    return progress.stage == "queued" and progress.total > 0
-
-
 def count(progress: Progress) -> str:
     """How far a stage is, in its own words: ", prompt 3 of 12"; empty where there is nothing to count."""
-    if is_held(progress):
+    if progress.held:
         return HELD
     if progress.stage == "download" and progress.total:
         return f", {progress.done / 1e9:,.2f} of {progress.total / 1e9:,.2f} GB"

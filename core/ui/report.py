@@ -174,8 +174,9 @@ def _per_prompt(analysis: Analysis) -> None:
 
 
 def unfinished(found: Unfinished) -> None:
-    """A run without times: why, what is known already, and what is kept."""
-    look.headline("No speedup from this run", look.plain(found.missing))
+    """A run without times: why, what is known already, and what is kept. Where one ended before anything was known, its end is why."""
+    ended = found.run.status != "done" and not found.run.traces
+    look.headline("No speedup from this run", "" if ended else look.plain(found.missing))
     result.cautions(found.run)
     if found.alpha:
         bounds = numbers.interval(found.alpha.for_traffic)

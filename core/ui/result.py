@@ -157,5 +157,7 @@ def ended_early(run: Run) -> None:
         return
     timed = numbers.counted(len(run.generations), "timed generation")
     kept = f"Kept: traces of {len(run.traces)} of {numbers.counted(len(run.spec.prompts), 'prompt')}, {timed}."
+    if not run.traces and not run.generations:
+        kept = "Nothing had been measured by then."
     reason = f" {look.plain(run.error)}" if run.error else ""
     st.warning(f"**{words[run.status]}.**{reason} {kept}", icon=STATUS_ICONS[run.status])

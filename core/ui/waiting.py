@@ -19,7 +19,7 @@ def place(run_id: str) -> str:
     position = bench.position(run_id)
     if not position:
         return ""
-    return wait.words(position, [_left(store.get(other, results=False)) for other in bench.before(run_id)])
+    return wait.words(position, [part for other in bench.before(run_id) for part in _left(store.get(other, results=False))])
 
 
 def places(device: str) -> dict[str, str]:
@@ -35,11 +35,14 @@ def elapsed_s(run: Run) -> float:
     return max(0.0, (datetime.now(UTC) - run.started).total_seconds()) if run.started else 0.0
 
 
-def _left(run: Run) -> float | None:
+def _left(run: Run) -> list[float | None]:
+    """What a run before it still takes, and, where that one is held up by another program, what nobody knows."""
     whole_s = _whole_s(run.id)
+    if run.progress.held:
+        return [whole_s, None]
     if run.status != "running" or run.started is None:
-        return whole_s
-    return wait.remaining_seconds(run, whole_s, run.started + timedelta(seconds=elapsed_s(run)))
+        return [whole_s]
+    return [wait.remaining_seconds(run, whole_s, run.started + timedelta(seconds=elapsed_s(run)))]
 
 
 @st.cache_data(ttl=KNOWN_FOR_S, max_entries=100, show_spinner=False)

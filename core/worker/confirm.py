@@ -6,6 +6,7 @@ follow until every interval on these prompts is tight (`core.finalists`), or the
 
 import time
 from collections.abc import Callable, Sequence
+from math import ceil
 
 from core.finalists import finalists, tight
 from core.policies import Plain
@@ -29,15 +30,20 @@ def confirm(calls: Calls, spec: RunSpec, sink: Recorder, budgets: Sequence[int],
     policies = [Plain(), *chosen]
     prompts = spread([prompt.label for prompt in spec.prompts], len(spec.prompts), spec.seed)
     turns = max(1, min(MOST_TURNS, int(spec.confirm_s / (plain_seconds(run, budgets) * (1 + share)))))
-    total, ends_s = turns * len(prompts), clock() + spec.confirm_s
+    total, began_s = turns * len(prompts), clock()
     for done in range(total):
-        sink.stage("confirming", done, total)
+        sink.stage("confirming", done, within(spec.confirm_s, done, total, clock() - began_s))
         turn, place = divmod(done, len(prompts))
         first = (place + turn + spec.seed) % len(policies)
         calls.block("confirmation", prompts[place], [*policies[first:], *policies[:first]], budgets[prompts[place]])
-        if clock() >= ends_s or (done + 1 >= len(prompts) and tight(sink.run(), chosen)):
+        if clock() - began_s >= spec.confirm_s or (done + 1 >= len(prompts) and tight(sink.run(), chosen)):
             break
     sink.stage("confirming", total, total)
+
+
+def within(most_s: float, done: int, total: int, spent_s: float) -> int:
+    """For how many of `total` comparisons the time reaches, at the pace of those that are done; so whoever waits sees it go on evenly."""
+    return min(total, ceil(done * most_s / spent_s)) if done else total
 
 
 def plain_seconds(run: Run, budgets: Sequence[int]) -> float:

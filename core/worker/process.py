@@ -1,8 +1,9 @@
 """The worker's frame: commands in, one run after the other, and how each of them ended out.
 
 Standard input carries {"run": id} and {"cancel": id}, one JSON object per line; standard output
-{"ready": true}, {"claimed": id} and {"finished": id, "status": ..., "error": ...}. When standard
-input ends, the server is gone, and so is this process, at once and whatever it does (`core.parent`).
+{"ready": true}, {"claimed": id} (once more where it then waited for the device) and
+{"finished": id, "status": ..., "error": ...}. When standard input ends, the server is gone, and so is
+this process, at once and whatever it does (`core.parent`).
 """
 
 import contextlib
@@ -15,7 +16,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -108,7 +108,10 @@ class Process:
         spec = store.get(run_id).spec
         with private(prompt.text for prompt in spec.prompts):
             try:
-                with self._cancellation.during(run_id), _to_itself(devices_of(spec, store.devices()), sink):
+                with self._cancellation.during(run_id), _to_itself(devices_of(spec, store.devices()), sink) as waited:
+                    if waited:
+                        sink.begin_anew()
+                        self._say(claimed=run_id)
                     _check_models(spec, self._settings)
                     measure(spec, sink, self._settings)
             except Cancelled:
@@ -135,25 +138,30 @@ class Process:
 
 
 @contextlib.contextmanager
-def _to_itself(devices: Sequence[str], sink: Sink) -> Generator[None]:
-    """Wait until no other Draftgauge of this user measures on any of these devices, in their order: both would time each other."""
+def _to_itself(devices: Sequence[str], sink: Sink) -> Generator[bool]:
+    """Keep every other Draftgauge of this user off these devices, one after the other: both would time each other. Gives whether it had to wait."""
+    waited = False
     with contextlib.ExitStack() as held:
         for device in devices:
             try:
                 folder = user_runtime_path("draftgauge", appauthor=False, ensure_exists=True)
-                held.enter_context(_taken(FileLock(Path(folder) / f"{device.replace(':', '-')}.lock"), sink))
+                lock = FileLock(Path(folder) / f"{device.replace(':', '-')}.lock")
+                waited |= _take(lock, sink)
             except OSError as error:
                 raise DeviceError(f"The lock of device {device} cannot be taken ({error}). Set XDG_RUNTIME_DIR to a folder of yours.") from error
-        yield
+            held.callback(lock.release)
+        yield waited
 
 
-def _taken(lock: FileLock, sink: Sink) -> AbstractContextManager[Any]:
-    """The lock, taken; whoever watches is told where that takes a while (`core.runs.Progress`)."""
+def _take(lock: FileLock, sink: Sink) -> bool:
+    """Take the lock; True where that took a while, which whoever watches is told (`core.runs.Progress`)."""
     try:
-        return lock.acquire(timeout=0)
+        lock.acquire(timeout=0)
     except Timeout:
         sink.stage("queued", 0, 1)
-        return lock.acquire()
+        lock.acquire()
+        return True
+    return False
 
 
 def _check_models(spec: RunSpec, settings: Settings) -> None:
