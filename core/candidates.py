@@ -108,6 +108,8 @@ class Model:
     @property
     def refusal(self) -> str:
         """Why its own files say that it cannot be used; "" where they do not, or could not be read."""
+        if isinstance(self.profile, Failed) and self.profile.unbuildable:
+            return f"No model can be made of the config of {self.name}: {self.profile.sentence}"
         return self.info.value.refusal if isinstance(self.info, Known) else ""
 
     @property
@@ -165,13 +167,13 @@ class Candidate:
     @property
     def fits(self) -> bool:
         """Whether the pair runs natively, and so can be measured here."""
-        return self.verdict_value is not None and self.verdict_value.native and not self.refusals
+        return self.verdict_value is not None and self.verdict_value.native and not (self.refusals or self.model.refusal)
 
     @property
     def translates(self) -> bool:
         """Whether the pair has other tokens that Transformers can carry over as text, so that it can only be really run."""
         found = self.verdict_value
-        return found is not None and not found.native and found.target_size != found.draft_size and not self.refusals
+        return found is not None and not found.native and found.target_size != found.draft_size and not (self.refusals or self.model.refusal)
 
 
 def promised(target: Model, draft: Candidate) -> Estimate | None:

@@ -16,6 +16,10 @@ class ModelError(DraftgaugeError):
     """A model folder is missing, damaged, or not a model that can be measured."""
 
 
+class ConfigError(ModelError):
+    """A config.json that Transformers cannot turn into a model, whatever its weights are."""
+
+
 class DeviceError(DraftgaugeError):
     """The device does not exist, is taken, or ran out of memory."""
 

@@ -83,9 +83,10 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Failed:
-    """There is no answer; the sentence says what was wrong and what to do."""
+    """There is no answer; the sentence says what was wrong and what to do. unbuildable: no model can be made of the config (`ConfigError`)."""
 
     sentence: str
+    unbuildable: bool = False
 
 
 Answer = Ready | Waiting | Failed
@@ -94,7 +95,7 @@ Arguments = dict[str, Any]
 
 @dataclass(frozen=True)
 class _State:
-    """What is known of one job. waiting: why it is not done, "" when it is not under way; failed: how the last try ended.
+    """What is known of one job. waiting: why it is not done, "" when it is not under way; failed, unbuildable: how the last try ended.
 
     tried_s: when that was, by the clock that nobody sets (`time.monotonic`); None for never.
     """
@@ -102,12 +103,13 @@ class _State:
     made: Made | None = None
     waiting: str = ""
     failed: str = ""
+    unbuildable: bool = False
     tried_s: float | None = None
 
     def answer(self) -> Answer:
         if self.made is not None:
             return Ready(self.made.data, max(0.0, time.time() - self.made.made_s), self.failed, bool(self.waiting))
-        return Waiting(self.waiting) if self.waiting else Failed(self.failed)
+        return Waiting(self.waiting) if self.waiting else Failed(self.failed, self.unbuildable)
 
 
 @dataclass(frozen=True)
@@ -236,7 +238,7 @@ class Planner:
         except OSError as error:
             reply = {"error": f"The job could not be started ({error.strerror}). Free some memory or disk space and try again."}
         if "error" in reply:
-            self._change(job.key, waiting="", failed=str(reply["error"]), tried_s=time.monotonic())
+            self._change(job.key, waiting="", failed=str(reply["error"]), unbuildable=reply.get("unbuildable") is True, tried_s=time.monotonic())
             return
         made = Made(reply["data"], time.time())
         answers.keep(self._folder, job.key, made)

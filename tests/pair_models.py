@@ -20,7 +20,8 @@ HOSTILE = "x **b** $y$ [a](b) <i>"
 
 
 def make(root: Path) -> None:
-    """Folders below `root`: permuted ids, one more row, both, no tokenizer, no head, no attention heads, one with a name full of markup, and one
+    """Folders below `root`: permuted ids, one more row, both, no tokenizer, no head, no attention heads, two
+    number formats at once, one with a name full of markup, and one
     with nothing but a config.
     """
     _copy(root / "permuted", rotate=True)
@@ -29,6 +30,7 @@ def make(root: Path) -> None:
     _copy(root / HOSTILE)
     _copy(root / "mute", architectures=["LlamaModel"])
     _copy(root / "headless", num_attention_heads=0)
+    _copy(root / "torn", dtype="float32", torch_dtype="bfloat16")
     _copy(root / "wordless")
     for file in ("tokenizer.json", "tokenizer_config.json"):
         (root / "wordless" / file).unlink()

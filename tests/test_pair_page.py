@@ -20,7 +20,7 @@ from core.store import Store
 from core.ui import desk, pair_device, pair_pick, pair_smoke, pair_why
 from core.vocab import Vocabulary, compare
 from tests import pair_models, shape_runs, synthetic
-from tests.apps import metric, ok, texts
+from tests.apps import button, metric, ok, texts
 from tests.test_page_states import GITHUB
 
 REFUSED = "folder:permuted"
@@ -205,9 +205,21 @@ def test_what_tokenizers_differ_in_beside_their_maps():
 
 
 def test_a_size_that_cannot_be_known_is_not_awaited_for_ever(planner: Planner):
-    app = open_pair(planner, "demo:target", "folder:headless")
-    assert "num_attention_heads is 0 in this config" in texts(app).replace("\\", "")
+    app = open_pair(planner, "demo:target", "folder:torn")
+    assert "The sizes of torn are not known: This config contradicts itself" in texts(app).replace("\\", "")
+    assert button(app, "Time this pair from its configs").disabled
+    assert "torn is not built, because its sizes are not known: This config contradicts itself" in texts(app).replace("\\", "")
+    assert not button(app, "Measure 1 draft").disabled, "Transformers may load it all the same"
     assert [metric(app, label) for label in ("Layers", "Cache, a token", "Cost ratio c", "Speedup")] == ["?"] * 4
+
+
+def test_a_config_that_makes_no_model_can_neither_be_timed_nor_measured(planner: Planner):
+    app = open_pair(planner, "demo:target", "folder:headless")
+    why = "No model can be made of the config of headless: num_attention_heads is 0 in this config, which no model has. Correct the config."
+    assert app.title[0].value == "headless cannot be compared"
+    assert texts(app).replace("\\", "").count(why) == 2, "on its card, and beside the button that would time it"
+    assert button(app, "Measure").disabled
+    assert button(app, "Time this pair from its configs").disabled
 
 
 def test_the_seventh_draft_is_left_out_and_said(planner: Planner):

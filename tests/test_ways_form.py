@@ -233,9 +233,24 @@ def test_a_refused_target_is_not_begun_in_any_way(planner: Planner):
     assert not [box for box in app.checkbox if box.label == "Prompt lookup"]
 
 
-def test_a_config_that_does_not_build_is_said_before(planner: Planner):
-    said = texts(form(planner, "folder:headless")).replace("\\", "")
-    assert "Whether headless can be loaded is not known, because its sizes are not: num_attention_heads is 0 in this config" in said
+def test_a_config_that_makes_no_model_is_not_measured(planner: Planner):
+    app = form(planner, "folder:headless")
+    why = "No model can be made of the config of headless: num_attention_heads is 0 in this config, which no model has. Correct the config."
+    assert app.error[0].value.replace("\\", "") == f"headless: {why}"
+    assert button(app, "Measure").disabled
+    pair_models.known(planner, "folder:headless", ["demo:draft"])
+    app = AppTest.from_file("../app.py", default_timeout=30)
+    app.query_params["target"], app.query_params["draft"] = "folder:headless", ["demo:draft"]
+    app.switch_page("pages/measure.py")
+    assert [shown.value.replace("\\", "") for shown in ok(app.run()).error] == [why]
+    assert button(app, "Measure").disabled
+
+
+def test_sizes_that_could_not_be_computed_are_said_and_no_hindrance(planner: Planner):
+    app = form(planner, "folder:torn")
+    said = "Whether torn can be loaded is not known, because its sizes are not: This config contradicts itself"
+    assert said in texts(app).replace("\\", "")
+    assert not button(app, "Measure").disabled
 
 
 def test_a_window_shorter_than_the_longest_text():

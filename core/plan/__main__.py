@@ -1,7 +1,7 @@
 """`python -m core.plan SETTINGS`: what `core.planner` starts; not meant for people.
 
 One job per line on standard input, {"function": "module:name", "arguments": {...}}; one reply per
-line on standard output, {"data": ...} or {"error": sentence}. When standard input ends, the server
+line on standard output, {"data": ...} or {"error": sentence}, with "unbuildable" where a config is at fault. When standard input ends, the server
 is gone, and so is this process, whatever it does.
 """
 
@@ -16,7 +16,7 @@ import threading
 from typing import Any
 
 from core.bounded import first_to_go
-from core.errors import DraftgaugeError
+from core.errors import ConfigError, DraftgaugeError
 from core.log import set_up
 from core.parent import end_with_parent
 from core.redact import redacted
@@ -60,7 +60,7 @@ def _reply(line: bytes, settings: Settings) -> dict[str, Any]:
     try:
         return {"data": getattr(importlib.import_module(module), name)(job["arguments"], settings)}
     except DraftgaugeError as error:
-        return {"error": redacted(str(error))}
+        return {"error": redacted(str(error)), "unbuildable": isinstance(error, ConfigError)}
     except MemoryError:
         return {"error": "This needs more memory to be read than is allowed here. Choose another model, or a smaller file."}
     except Exception as error:

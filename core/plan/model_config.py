@@ -15,13 +15,15 @@ import transformers
 from transformers import CONFIG_MAPPING, PretrainedConfig
 from transformers.models.auto import modeling_auto as auto
 
-from core.errors import InvalidInput, ModelError
+from core.errors import ConfigError, InvalidInput, ModelError
 
 MOST_LAYERS = 512
 """The deepest public models have about 130; each layer is really built."""
 LARGEST_SIZE = 10**8
 HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "decoder_attention_heads")
 WIDTHS = ("hidden_size", "n_embd", "d_model")
+_NEEDED = (*HEADS, *WIDTHS, "vocab_size", "num_hidden_layers")
+"""Without a sound value of each that a class has, no model can be made."""
 
 TEXT_PARTS = ("text_config", "decoder", "generator")
 """Where a config of several models keeps the one that writes text (the library's `get_text_config`)."""
@@ -56,7 +58,9 @@ class Resolved(NamedTuple):
 
 
 def resolve(given: Mapping[str, Any] | PretrainedConfig) -> Resolved:
-    """The config as the library understands it. Raises InvalidInput or ModelError with a sentence where nothing can be profiled."""
+    """The config as the library understands it. Raises InvalidInput or ModelError with a sentence where nothing can be profiled, of these
+    ConfigError where no model can be made of it.
+    """
     raw = given.to_dict() if isinstance(given, PretrainedConfig) else _object(given)
     _check_values(raw)
     model_type = _known_type(raw)
@@ -118,16 +122,17 @@ def _entries(raw: Mapping[str, Any], place: str = "", depth: int = 0) -> Iterato
 def _check_size(place: str, key: str, value: object) -> None:
     """Sizes may be null where the library derives them; heads and layers may not, and nothing may be absurd. Lists are per layer."""
     counted = key in HEADS or bool(_LAYERS.fullmatch(key))
+    wrong = ConfigError if key in _NEEDED else ModelError
     if isinstance(value, list) or (value is None and not counted):
         return
     if value is None:
-        raise ModelError(f"{place} is null in this config, so the model's memory cannot be estimated. Correct the config.")
+        raise wrong(f"{place} is null in this config, so the model's memory cannot be estimated. Correct the config.")
     if isinstance(value, bool | float) and not counted and key not in (*WIDTHS, "vocab_size"):
         return  # a switch or a factor whose name ends like a size
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ModelError(f"{place} is {_shown(value)} in this config; it must be a whole number. Correct the config.")
+        raise wrong(f"{place} is {_shown(value)} in this config; it must be a whole number. Correct the config.")
     if value < 0 or (value == 0 and (counted or key in (*WIDTHS, "vocab_size"))) or value > LARGEST_SIZE:
-        raise ModelError(f"{place} is {f'{value:,}'[:80]} in this config, which no model has. Correct the config.")
+        raise wrong(f"{place} is {f'{value:,}'[:80]} in this config, which no model has. Correct the config.")
     if _LAYERS.fullmatch(key) and value > MOST_LAYERS:
         raise ModelError(f"{place} is {value:,} in this config; models of more than {MOST_LAYERS} layers are not built here. Correct the config.")
 
@@ -196,7 +201,7 @@ def _library_config(raw: dict[str, Any], model_type: str) -> PretrainedConfig:
     try:
         return CONFIG_MAPPING[model_type].from_dict(_kept(raw))
     except Exception as error:  # a class may raise anything for values it cannot use
-        raise ModelError(f"Transformers cannot read this config of {model_type!r} ({why(error)}). Correct the config.") from error
+        raise ConfigError(f"Transformers cannot read this config of {model_type!r} ({why(error)}). Correct the config.") from error
 
 
 def _kept(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import transformers
 from torch import Tensor, nn
 from transformers import DynamicCache, cache_utils
 
-from core.errors import ModelError
+from core.errors import ConfigError, ModelError
 from core.plan.model_config import Resolved, why
 
 SHORT, LONG = 8, 24
@@ -62,7 +62,7 @@ class Skeleton:
 
 
 def build(resolved: Resolved) -> Skeleton:
-    """The model on the meta device. Raises ModelError when the library cannot build it."""
+    """The model on the meta device. Raises ConfigError when the library cannot build it."""
     builder = getattr(transformers, resolved.builder)
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
@@ -70,7 +70,7 @@ def build(resolved: Resolved) -> Skeleton:
         with torch.device("meta"), warnings.catch_warnings(action="ignore"):
             model = builder.from_config(resolved.whole, dtype=torch.bfloat16, attn_implementation="eager").eval()
     except Exception as error:  # a class may raise anything for values it cannot use
-        raise ModelError(f"Transformers cannot build {resolved.whole.model_type!r} from this config ({why(error)}).") from error
+        raise ConfigError(f"Transformers cannot build {resolved.whole.model_type!r} from this config ({why(error)}).") from error
     skeleton = Skeleton(model, resolved)
     for module in model.modules():
         if type(module).__name__.endswith("Experts"):

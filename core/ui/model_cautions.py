@@ -13,7 +13,7 @@ from core.ui.begin_note import guessed_tokens
 
 
 def cautions(view: View, prompts: Sequence[Prompt], max_new_tokens: int) -> list[str]:
-    """A sentence each: a config whose sizes cannot be computed, which may not load; a window shorter than the longest text."""
+    """A sentence each: sizes that could not be computed, so that it may not load; a window shorter than the longest text."""
     longest = max(guessed_tokens(prompts), default=0)
     models = [view.target, *(draft.model for draft in view.drafts)]
     said = [sentence for model in models for sentence in (_unsized(model), _window(model, longest, max_new_tokens)) if sentence]
@@ -21,7 +21,7 @@ def cautions(view: View, prompts: Sequence[Prompt], max_new_tokens: int) -> list
 
 
 def _unsized(model: Model) -> str:
-    if not isinstance(model.profile, Failed):
+    if not isinstance(model.profile, Failed) or model.profile.unbuildable:
         return ""
     return f"Whether {model.name} can be loaded is not known, because its sizes are not: {model.profile.sentence}"
 

@@ -55,6 +55,8 @@ def _what_happens(view: View, fitting: list[Candidate], real: list[Candidate]) -
 def _why_not(view: View) -> str:
     if view.waiting:
         return "Nothing can be measured before the vocabularies are compared."
+    if any(draft.model.refusal for draft in view.drafts):
+        return "A draft that cannot be used is not measured; its card says why."
     if not any(draft.verdict_value for draft in view.drafts):
         return "Only pairs whose vocabularies were compared are measured."
     if any(draft.verdict_value and draft.verdict_value.kind == "same_size_different_map" for draft in view.drafts):

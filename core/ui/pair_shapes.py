@@ -69,6 +69,8 @@ def _ref(model: Model) -> ModelRef | None:
 def _refusal(target: Model, draft: Model, device: DeviceInfo, dtype: Dtype) -> str:
     """Why the pair cannot be timed, a sentence; "" where it can, as far as it is known."""
     for model, role in ((target, "target"), (draft, "draft")):
+        if model.refusal:
+            return model.refusal
         if model.problem:
             return f"The {role} cannot be read, so it cannot be built: {model.problem}"
         if model.usable is None:

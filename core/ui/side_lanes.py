@@ -189,4 +189,5 @@ def _verdict(target: ModelRef, draft: ModelRef) -> VocabVerdict | str | None:
     if (target, draft) == (demo.TARGET, demo.DRAFT):
         return None
     view = gather(planner().ask, address(target), [address(draft)], Setting())
-    return view.drafts[0].verdict_value or view.target.problem or view.drafts[0].problem
+    refusal = view.target.refusal or view.drafts[0].model.refusal
+    return refusal or view.drafts[0].verdict_value or view.target.problem or view.drafts[0].problem

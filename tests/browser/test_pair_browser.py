@@ -94,8 +94,8 @@ def test_a_refused_pair_has_a_reason_instead_of_a_button(page: Page, app: str):
 def test_nothing_runs_over_the_edge_at_400_pixels(page: Page, app: str, theme: str):
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     page.set_viewport_size({"width": 400, "height": 900})
-    visit(page, f"{app}/pair?target=demo:target&draft=demo:draft&draft=folder:permuted&draft=folder:padded&draft=folder:headless")
-    headline(page, "Two of four drafts fit")
+    visit(page, f"{app}/pair?target=demo:target&draft=demo:draft&draft=folder:permuted&draft=folder:padded&draft=folder:torn&draft=folder:headless")
+    headline(page, "Two of five drafts fit")
     expect(page.get_by_text("not known", exact=True).first).to_be_visible(timeout=WAIT_MS)
     assert page.evaluate("document.querySelector('[data-testid=\"stMain\"]').scrollWidth") <= 400
     assert page.evaluate(CUT_OFF) == []
