@@ -7,6 +7,7 @@ What a run was asked, prompts and all, stands in a table of its own: a list of t
 then reads a few megabytes and not their texts.
 """
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,8 @@ from core.migrations import MIGRATIONS
 
 SCHEMA = 3
 WAIT_FOR_LOCK_S = 5.0
+ROOM_BYTES = 500_000
+"""With less, a disk counts as full: a write may need a few pages of the log at once."""
 
 metadata = MetaData()
 
@@ -240,6 +243,11 @@ def _sentence(place: str, error: SQLAlchemyError) -> str:
     code = _code(error)
     if code.startswith(_LOCKED):
         return f"{place} is locked by another program. Close that program and try again."
+    if code.startswith("SQLITE_IOERR_") and _has_room(place):
+        return (
+            f"{place} cannot be written, although its disk has room: it may have become read-only after a fault, or a quota is used up. "
+            "Make it writable, or free some space; what was saved before is kept."
+        )
     if code.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_FSYNC")):
         return f"The disk that holds {place} is full. Free some space and try again; what was saved before is kept."
     if code.startswith("SQLITE_READONLY"):
@@ -249,3 +257,12 @@ def _sentence(place: str, error: SQLAlchemyError) -> str:
     if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
         return f"{place} is damaged or not a Draftgauge store. Move it away, or set DRAFTGAUGE_DATA to another folder."
     return f"The store {place} cannot be used ({getattr(error, 'orig', None) or error}). Move it away, or set DRAFTGAUGE_DATA to another folder."
+
+
+def _has_room(place: str) -> bool:
+    """Whether the disk of a SQLite file has room; SQLite has one error for a full disk and for one that takes nothing more."""
+    try:
+        room = os.statvfs(place)
+    except (OSError, AttributeError):  # a database server's URL; Windows
+        return False
+    return room.f_bavail * room.f_frsize > ROOM_BYTES

@@ -62,6 +62,36 @@ def small_disk(folder: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@contextlib.contextmanager
+def faulty_disk(folder: Path) -> Iterator[Path]:
+    """A real file system of 4 MB for `break_disk` and `mend_disk`. Needs root; only a machine that is no CI may go without."""
+    import pytest
+
+    if os.geteuid() != 0 and not os.environ.get("CI"):
+        pytest.skip("mounting a file system needs root")
+    folder.mkdir()
+    image = folder.with_suffix(".image")
+    image.write_bytes(bytes(4_000_000))
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    subprocess.run(["mount", "-o", "loop", str(image), str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def break_disk(folder: Path) -> None:
+    """What Linux does when a disk has a fault, some seconds after the last write: nothing can be written any more, whatever is open."""
+    subprocess.run(["sync", "--file-system", str(folder)], check=True)
+    subprocess.run(["mount", "-o", "remount,abort", str(folder)], check=True)
+
+
+def mend_disk(folder: Path) -> None:
+    """Once nothing is open on it any more."""
+    subprocess.run(["umount", str(folder)], check=True)
+    subprocess.run(["mount", "-o", "loop", str(folder.with_suffix(".image")), str(folder)], check=True)
+
+
 def free_bytes(folder: Path) -> int:
     room = os.statvfs(folder)
     return room.f_bavail * room.f_frsize

@@ -23,7 +23,7 @@ from core.sink import StoreSink
 from core.store import DRAFTS_KEPT, FILE_NAME, Store, open_store
 from tests import jobs
 from tests.benches import ENTRY, ended, job, until
-from tests.supplies import random_trace
+from tests.supplies import break_disk, faulty_disk, mend_disk, random_trace
 from tests.test_store import PLAIN, running
 
 PAGE_BYTES = 4096
@@ -237,6 +237,22 @@ def test_a_data_folder_that_may_not_be_written_stops_a_server_with_a_sentence(pu
         Bench(settings, store, entry=ENTRY)
     settings.data.chmod(0o755)
     store.close()
+
+
+def test_a_disk_that_fails_amid_a_run_is_not_said_to_be_full_and_nothing_written_is_lost(tmp_path: Path, spec: RunSpec) -> None:
+    with faulty_disk(tmp_path / "disk") as disk:
+        store = Store(disk / FILE_NAME)
+        run_id = running(store, spec)
+        store.generations(run_id, [PLAIN])
+        break_disk(disk)
+        with pytest.raises(StoreError, match="although its disk has room: it may have become read-only after a fault"):
+            store.generations(run_id, [PLAIN])
+        assert store.get(run_id).generations == (PLAIN,), "what is there can be read"
+        store.close()
+        mend_disk(disk)
+        again = Store(disk / FILE_NAME)
+        assert again.get(run_id).generations == (PLAIN,)
+        again.close()
 
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, by_s: float) -> None:

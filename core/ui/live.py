@@ -57,7 +57,7 @@ def watch(run_id: str) -> None:
     if run.status == "queued":
         _waiting(waiting.place(run_id))
     else:
-        _running(run)
+        _running(run, going=not bench.trouble())
     stays = "What was measured so far is kept."
     if not is_shared(run) and st.button("Cancel", icon=":material/stop_circle:", key="cancel_run", help=stays, disabled=read_only()):
         bench.cancel(run_id)
@@ -76,7 +76,8 @@ def _waiting(place: str) -> None:
     st.progress(0.0, f"**{WORDS['queued']}**{f': {place}' if place else ''}")
 
 
-def _running(run: Run) -> None:
+def _running(run: Run, going: bool) -> None:
+    """going: whether anything can be written; while a full disk holds everything up, nobody knows how long it takes."""
     progress = run.progress
     if progress.held:
         _waiting(HELD.removeprefix(": "))
@@ -85,8 +86,9 @@ def _running(run: Run) -> None:
     elapsed_s = waiting.elapsed_s(run)
     spent_s = elapsed_s if progress.stage == "download" else max(0.0, elapsed_s - progress.download_s)
     quiet = " Please keep the machine quiet: it is being timed." if progress.stage in TIMED else ""
-    st.progress(behind, f"**{WORDS[progress.stage]}**{count(progress)}")
-    look.note(f"{numbers.duration(elapsed_s)} so far{_remaining(spent_s, behind)}.{quiet}")
+    stage = "load" if progress.stage == "queued" else progress.stage  # it has begun, and has not said so yet
+    st.progress(behind, f"**{WORDS[stage]}**{count(progress)}")
+    look.note(f"{numbers.duration(elapsed_s)} so far{_remaining(spent_s, behind) if going else ''}.{quiet}")
     partial_alpha.show(run)
     st.markdown(_stages(progress.stage, run.spec))
 
@@ -118,7 +120,8 @@ def _remaining(elapsed_s: float, fraction: float) -> str:
     """An estimate once a tenth is behind us; before that it would be a guess."""
     if fraction < 0.1:
         return ""
-    return f", about {numbers.duration(elapsed_s * (1 - fraction) / fraction)} to go"
+    left_s = elapsed_s * (1 - fraction) / fraction
+    return f", about {numbers.duration(left_s)} to go" if left_s >= 1 else ", nearly done"
 
 
 def _stages(now: Stage, spec: RunSpec) -> str:
