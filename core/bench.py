@@ -126,7 +126,8 @@ class Bench:
                 f"{waiting[person]} of your runs are waiting already, the most for one person. Try again when one has begun, or cancel one."
             )
         if waiting.total() >= self._settings.queue_length:
-            raise QueueFull(f"{waiting.total()} runs are waiting already. Try again when one has finished, or cancel one.")
+            own = ", or cancel one of yours" if waiting[person] else ""
+            raise QueueFull(f"{waiting.total()} runs are waiting already, the most for everybody together. Try again when one has begun{own}.")
 
     def _may_change(self) -> None:
         if self._settings.read_only:

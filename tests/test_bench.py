@@ -65,8 +65,11 @@ def test_nobody_fills_the_queue_alone(settings: Settings, store: Store, spec: Ru
         assert bench.before(own[1]) == [first, other, own[0]]
         assert [bench.position(run_id) for run_id in (other, *own)] == [1, 2, 3]
         assert bench.before(first) == bench.before("nonsense") == []
-        with pytest.raises(QueueFull, match="3 runs are waiting already"):
-            bench.submit(job(spec, 101), "bob")
+        everybody = "3 runs are waiting already, the most for everybody together. Try again when one has begun"
+        for person, way_out in (("bob", ", or cancel one of yours."), ("eve", ".")):
+            with pytest.raises(QueueFull) as refused:
+                bench.submit(job(spec, 101), person)
+            assert str(refused.value) == f"{everybody}{way_out}", "nobody is told to cancel what they have not got"
 
 
 def test_a_second_click_means_the_run_of_the_first(bench: Bench, store: Store, spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
