@@ -65,8 +65,8 @@ def vocabulary(pair: Pair) -> Advice | None:
         return Advice("refusal", verdict.sentence, lossy, f"{GENERATE}, _validate_generation_mode; sgl-project/sglang pull 23838")
     if verdict.kind == "different":
         return Advice(
-            "warning",
-            verdict.sentence,
+            "refusal" if verdict.hopeless else "warning",
+            verdict.hopeless or verdict.sentence,
             f"{why} The pair runs only by re-encoding text, at a higher c.",
             f"{GENERATE}; huggingface/transformers pull 35029",
         )

@@ -109,7 +109,7 @@ class Model:
     def refusal(self) -> str:
         """Why its own files say that it cannot be used; "" where they do not, or could not be read."""
         if isinstance(self.profile, Failed) and self.profile.unbuildable:
-            return f"No model can be made of the config of {self.name}: {self.profile.sentence}"
+            return f"{self.name} cannot be made into a model: {self.profile.sentence}"
         return self.info.value.refusal if isinstance(self.info, Known) else ""
 
     @property

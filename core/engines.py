@@ -128,6 +128,8 @@ def _vllm_intersection(verdict: VocabVerdict, target: str, draft: str, gamma: in
 
 def intersection(verdict: VocabVerdict) -> str:
     """What vLLM's token-level intersection would draft from, with its shares of both vocabularies as vLLM states them, in a sentence."""
+    if not verdict.intersection_tokens:
+        return "vLLM's token-level intersection would have nothing to draft from: no token is in both vocabularies."
     ours, theirs = 100 * verdict.intersection_of_target, 100 * verdict.intersection_of_draft
     shares = f"{ours:.1f} % of the target's {verdict.target_size:,} rows, {theirs:.1f} % of the draft's {verdict.draft_size:,}"
     few = "" if verdict.intersection_tokens >= VLLM_FEW_SHARED else " So few that vLLM warns of it."

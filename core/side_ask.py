@@ -27,8 +27,8 @@ class Fit:
 
 def fit(verdict: VocabVerdict, *, sample: bool = False, weighted: bool = False) -> Fit:
     """What the vocabularies allow with this decoding. weighted: with an ensemble weight. The reasons are in `core.worker.translated`."""
-    if verdict.cut:
-        return Fit("refused", verdict.cut)
+    if verdict.cut or verdict.hopeless:
+        return Fit("refused", verdict.cut or verdict.hopeless)
     if verdict.native:
         return Fit("native", verdict.sentence)
     if verdict.target_size != verdict.draft_size:

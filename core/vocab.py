@@ -14,6 +14,7 @@ engine takes which verdict (`core.engines`), and how tokenizers are read (`core.
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Literal
+from unicodedata import normalize
 
 from core.record import Record
 
@@ -32,6 +33,9 @@ SAMPLES = 256
 LONGEST_SAMPLE = 60
 BYTE_LEVEL_SPACE, METASPACE = "Ġ", "▁"
 """How byte-level and SentencePiece vocabularies write the space before a word."""
+SPACES = frozenset({BYTE_LEVEL_SPACE, METASPACE, " "})
+BYTES = frozenset({BYTE_LEVEL_SPACE, "<0x0A>"})
+"""A token that every byte-level vocabulary has, and one of those that fall back to bytes: both can spell any text."""
 
 WORDS: dict[Kind, str] = {
     "identical": "same tokens",
@@ -85,6 +89,7 @@ class VocabVerdict(Record):
     differences: the first of all these ids in order, at most 256; example: one of them in words, "" without any.
     shared_tokens: strings that both know, under whatever id; translatable_tokens: the same with the space marks of the two
     families taken for one, as Transformers does between different tokenizers. intersection_tokens: what vLLM would draft from.
+    foreign: no character of the one's own tokens occurs in the other's, and neither spells text byte by byte, so that no text can be written in both.
     beyond_target and beyond_draft: ids at or above that side's own vocab_size, which its model cannot embed.
     """
 
@@ -109,6 +114,7 @@ class VocabVerdict(Record):
     normaliser: Likeness
     pre_tokenizer: Likeness
     chat_template: Likeness
+    foreign: bool = False
 
     @property
     def native(self) -> bool:
@@ -126,6 +132,16 @@ class VocabVerdict(Record):
                     "that holds one would end the run. Choose the whole model."
                 )
         return ""
+
+    @property
+    def hopeless(self) -> str:
+        """That no proposal could ever be accepted, even as text, and why; "" where one could."""
+        if not self.foreign:
+            return ""
+        return (
+            "Both vocabularies have no character in common: the target has no tokens for anything that the draft writes, so it could never accept "
+            "a proposal, and drafting would only cost time. Choose a draft of the same languages."
+        )
 
     @property
     def mostly_other(self) -> bool:
@@ -184,6 +200,7 @@ def compare(target: Vocabulary, draft: Vocabulary) -> VocabVerdict:
         normaliser=_likeness(target.normaliser, draft.normaliser),
         pre_tokenizer=_likeness(target.pre_tokenizer, draft.pre_tokenizer),
         chat_template=_likeness(target.chat_template, draft.chat_template),
+        foreign=shared <= target.added | draft.added | SPACES and _foreign(target, draft),
     )
 
 
@@ -250,6 +267,19 @@ def _intersection(target: Vocabulary, draft: Vocabulary, shared: Set[str]) -> in
         ours, theirs = _spaced(ours), _spaced(theirs)
         shared = ours.keys() & theirs.keys()
     return len({theirs[text] for text in shared if ours[text] < target.size and theirs[text] < draft.size})
+
+
+def _foreign(target: Vocabulary, draft: Vocabulary) -> bool:
+    """Whether no text can be written in both: case, width and marks of spaces aside, they share no character, nor are they made of bytes."""
+    if any(BYTES & vocabulary.tokens.keys() for vocabulary in (target, draft)):
+        return False
+    return not _characters(target) & _characters(draft)
+
+
+def _characters(vocabulary: Vocabulary) -> set[str]:
+    """Those of its own tokens, whatever their case and width."""
+    written = set[str]().union(*(vocabulary.tokens.keys() - vocabulary.added)) - SPACES
+    return set(normalize("NFKD", "".join(sorted(written)).casefold()))
 
 
 def _has_spaces(tokens: Mapping[str, int]) -> bool:

@@ -319,3 +319,27 @@ def test_a_draft_without_its_tokenizer_is_refused(tmp_path):
         file.unlink()
     with pytest.raises(ModelError, match=r"The tokenizer of draft in .* could not be loaded"):
         load_pair(spec)
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "foreign"),
+    [
+        ("a b c", "д ж", True),
+        ("a b c", "ab bc", False),  # no token is in both, and yet the target can write what the draft does
+        ("a b c", "A B", False),  # it may lower the case of what it reads
+        ("a b ▁", "д ж ▁", True),
+        ("a b Ġ", "д ж", False),  # made of bytes, it can write anything
+        ("a b", "д ж <0x0A>", False),
+    ],
+)
+def test_vocabularies_in_which_no_text_can_be_written_twice(target: str, draft: str, foreign: bool):
+    ours, theirs = ({token: id_ for id_, token in enumerate(tokens.split())} for tokens in (target, draft))
+    found = verdict(ours, theirs, (9, 8))
+    assert (found.foreign, bool(found.hopeless)) == (foreign, foreign)
+    assert verdict(theirs, ours, (8, 9)).foreign == foreign
+
+
+def test_special_tokens_do_not_make_vocabularies_alike():
+    target = Vocabulary({"a": 0, "<s>": 1, "<eos>": 2}, 3, added=frozenset({"<s>", "<eos>"}))
+    draft = Vocabulary({"д": 0, "<pad>": 1}, 2, added=frozenset({"<pad>"}))
+    assert compare(target, draft).foreign

@@ -24,7 +24,7 @@ from core.store import Store
 from core.ui import begin_note, desk, numbers
 from core.ui.model_cautions import cautions
 from core.vocab import Vocabulary, compare
-from core.ways_ask import ALL_SHARED, NO_MTP, exit_refused, mtp_refused, seconds, suit, usual_exits
+from core.ways_ask import ALL_SHARED, NO_MTP, Suit, exit_refused, mtp_refused, seconds, suit, usual_exits
 from tests import pair_models
 from tests.apps import button, ok, texts
 from tests.benches import until
@@ -169,6 +169,13 @@ def test_how_a_draft_can_be_measured():
     assert (none.kind, none.sentence[:23]) == ("refused", "Both share no token, so")
 
 
+@pytest.mark.parametrize("sample", [False, True])
+def test_a_draft_of_another_script_is_refused_because_nothing_could_be_accepted(sample: bool):
+    found = verdict({"a": 0, "b": 1, "c": 2}, {"д": 0, "ж": 1}, (3, 2))
+    assert suit(found, sample=sample) == Suit("refused", found.hopeless)
+    assert found.hopeless.startswith("Both vocabularies have no character in common: the target has no tokens for anything that the draft writes")
+
+
 def test_heads_are_read_off_the_config(settings: Settings):
     llama = {"model_type": "llama", "num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 300}
     plain = Heads.model_validate(own_heads({"config": llama}, settings))
@@ -218,7 +225,7 @@ def test_one_estimate_stands_beside_the_button_and_in_the_queue(planner: Planner
 
 def test_a_model_that_its_files_refuse_is_not_begun(planner: Planner):
     app = form(planner, "folder:mute")
-    assert app.error[0].value.replace("\\", "").startswith("mute: mute reads text but has no head that writes it")
+    assert app.error[0].value.replace("\\", "").startswith("mute reads text but has no head that writes it")
     assert button(app, "Measure").disabled
 
 
@@ -235,8 +242,8 @@ def test_a_refused_target_is_not_begun_in_any_way(planner: Planner):
 
 def test_a_config_that_makes_no_model_is_not_measured(planner: Planner):
     app = form(planner, "folder:headless")
-    why = "No model can be made of the config of headless: num_attention_heads is 0 in this config, which no model has. Correct the config."
-    assert app.error[0].value.replace("\\", "") == f"headless: {why}"
+    why = "headless cannot be made into a model: num_attention_heads is 0 in this config, which no model has. Correct the config."
+    assert app.error[0].value.replace("\\", "") == why
     assert button(app, "Measure").disabled
     pair_models.known(planner, "folder:headless", ["demo:draft"])
     app = AppTest.from_file("../app.py", default_timeout=30)

@@ -14,7 +14,7 @@ def button(view: View) -> None:
     fitting, real = ([draft for draft in view.drafts if each(draft)] for each in (_fits, _translates))
     chosen = [draft.model.address for draft in view.drafts if draft in (*fitting, *real)]
     measured = f"Measure {numbers.counted(len(fitting), 'draft')}" if fitting else ""
-    label = ", ".join(part for part in (measured, f"run {len(real)} for real" if real else "") if part) or "Measure"
+    label = ", ".join(part for part in (measured, _real(len(real), alone=not fitting) if real else "") if part) or "Measure"
     with st.container(horizontal=True, vertical_alignment="center"):
         pressed = st.button(
             sentence_case(label),
@@ -28,6 +28,10 @@ def button(view: View) -> None:
     if pressed:
         forget_run()
         st.switch_page(page_path("measure"), query_params=pair_pick.in_address(view.target.address, chosen))
+
+
+def _real(count: int, *, alone: bool) -> str:
+    return f"run {numbers.counted(count, 'draft')} for real" if alone else f"run {count} for real"
 
 
 def _fits(draft: Candidate) -> bool:
@@ -57,6 +61,8 @@ def _why_not(view: View) -> str:
         return "Nothing can be measured before the vocabularies are compared."
     if any(draft.model.refusal for draft in view.drafts):
         return "A draft that cannot be used is not measured; its card says why."
+    if hopeless := next((draft.verdict_value.hopeless for draft in view.drafts if draft.verdict_value and draft.verdict_value.hopeless), ""):
+        return hopeless
     if not any(draft.verdict_value for draft in view.drafts):
         return "Only pairs whose vocabularies were compared are measured."
     if any(draft.verdict_value and draft.verdict_value.kind == "same_size_different_map" for draft in view.drafts):

@@ -143,7 +143,8 @@ def _say(candidate: Candidate, found: Suit) -> None:
     """That a draft is refused, or only really run, and why."""
     name = look.plain(candidate.model.name)
     if found.kind == "refused":
-        st.error(f"{name}: {look.plain(found.sentence)}", icon=":material/block:")
+        whose = "" if found.sentence.startswith(candidate.model.name) else f"{name}: "
+        st.error(f"{whose}{look.plain(found.sentence)}", icon=":material/block:")
     elif found.kind == "heads":
         st.markdown(f":orange-badge[:material/timer: run for real] **{name}**. {look.plain(found.sentence)}")
     else:
