@@ -1,11 +1,12 @@
 """Do people who click move the timings of a measurement that has a core of its own? Seconds with the clicks over seconds without them.
 
-    python -m benchmarks.steady [--sessions 20] [--every 10] [--windows 12] [--window-s 20]
+    python -m benchmarks.steady [--sessions 20] [--every 10] [--windows 12] [--window-s 20] [--shared]
 
 A process on core 0, which nobody else may use, times the demo pair in blocks as a measurement does (`core.worker.timing`), while the server
 and twenty sessions on the other cores click (`benchmarks.load`) and stand still in turn, window by window. Every window with clicks is set
 against the two beside it, so that a drifting machine cancels; blocks within two seconds of a turn are left out. An interval is the mean of
-the windows' log ratios with 1.96 standard errors. Goals: moved by less than 3 %, or blocks that say that they were disturbed.
+the windows' log ratios with 1.96 standard errors. With `--shared` the timing process has to share the others' cores. Goals: moved by less than
+3 % on a core of its own; otherwise blocks say that they were disturbed.
 """
 
 import argparse
@@ -68,21 +69,21 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=10.0, help="seconds between the clicks of a session")
     parser.add_argument("--windows", type=int, default=12, help="windows with clicks; there is one more without")
     parser.add_argument("--window-s", type=float, default=20.0)
+    parser.add_argument("--shared", action="store_true", help="no core for the timing process alone")
     parser.add_argument("--time", type=Path, help="the timing process writes its blocks here")
     asked = parser.parse_args()
     if asked.time:
-        time_for_ever(asked.time)
+        time_for_ever(asked.time, others() if asked.shared else {WORKERS_CORE})
     with tempfile.TemporaryDirectory() as name:
         data = Path(name) / "data"
         finished = load.prepare(data)
         with serve(data, HF_HUB_OFFLINE="1") as url:
-            others = set(range(os.cpu_count() or 1)) - {WORKERS_CORE}
-            os.sched_setaffinity(0, others)
+            os.sched_setaffinity(0, others())
             roles: tuple[Role, ...] = ("web", "plan", "worker")
             for pid in (pid for role in roles for pid in processes.of_role(role, os.getpid())):
-                subprocess.run(["taskset", "-a", "-c", "-p", ",".join(map(str, others)), str(pid)], check=True, capture_output=True)
+                subprocess.run(["taskset", "-a", "-c", "-p", ",".join(map(str, others())), str(pid)], check=True, capture_output=True)
             blocks = Path(name) / "blocks"
-            timing = subprocess.Popen([sys.executable, "-m", "benchmarks.steady", "--time", str(blocks)])
+            timing = subprocess.Popen([sys.executable, "-m", "benchmarks.steady", "--time", str(blocks), *["--shared"] * asked.shared])
             try:
                 turns, seen = asyncio.run(in_turn(url, asked, finished, blocks))
             finally:
@@ -90,10 +91,15 @@ def main() -> None:
         report(windows(turns, read(blocks)), seen)
 
 
+def others() -> set[int]:
+    """The cores that the server and the sessions may use."""
+    return set(range(os.cpu_count() or 1)) - {WORKERS_CORE}
+
+
 @torch.no_grad()
-def time_for_ever(into: Path) -> None:
+def time_for_ever(into: Path, cores: set[int]) -> None:
     """Blocks as a measurement times them, a line of JSON each, until somebody ends this process."""
-    os.sched_setaffinity(0, {WORKERS_CORE})
+    os.sched_setaffinity(0, cores)
     torch.set_num_threads(1)
     pair = Garage().get(RunSpec(target=demo.TARGET, draft=demo.DRAFT, prompts=demo.prompts()[:1]))
     text = random_text(pair, 1, CACHED + WIDEST, 0)
