@@ -35,7 +35,7 @@ class Settings(BaseSettings):
     read_only: bool = Field(default=False, description="true: runs are only shown; nothing is measured, cancelled, edited, deleted or imported")
     users: list[str] = Field(default=[], description="who may sign in, as a JSON list of e-mail addresses and @domains; empty for everybody")
     private: bool = Field(default=False, description="true: each person sees and changes their own runs only; needs a login")
-    embed_in: list[str] = Field(default=[], description="sites that may show this one in a frame, as a JSON list; under asgi.py only")
+    embed_in: list[str] = Field(default=[], description="sites that may show this one in a frame, as a JSON list")
 
     @field_validator("data")
     @classmethod

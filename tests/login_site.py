@@ -62,12 +62,12 @@ class LoginSite:
 
 
 @contextlib.contextmanager
-def login_site(folder: Path, script: str = "asgi.py", **settings: str) -> Iterator[LoginSite]:
+def login_site(folder: Path, **settings: str) -> Iterator[LoginSite]:
     """The app over a data folder, open for Ann and Bob, and telling them apart."""
     port = free_port()
     with provider(f"http://localhost:{port}/oauth2callback", ACCOUNTS) as known:
         secrets = folder / "secrets.toml"
         secrets.write_text(known.secrets_toml(COOKIE_SECRET))
         asked = {"DRAFTGAUGE_USERS": json.dumps([ANN, BOB]), "DRAFTGAUGE_PRIVATE": "true", "STREAMLIT_SECRETS_FILES": str(secrets)}
-        with serve(folder, script, port=port, **asked | settings) as url:
+        with serve(folder, port=port, **asked | settings) as url:
             yield LoginSite(url, folder, known)

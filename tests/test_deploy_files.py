@@ -67,23 +67,23 @@ def test_all_speak_of_the_port_at_which_streamlit_listens() -> None:
 
 
 def test_all_start_the_app_with_readiness_and_headers() -> None:
-    assert instructions("CMD") == ['["streamlit", "run", "asgi.py"]']
+    assert instructions("CMD") == ['["streamlit", "run", "app.py"]']
     assert instructions("ENTRYPOINT") == ['["tini", "--"]']
     [start] = unit("ExecStart")
     [folder] = unit("WorkingDirectory")
-    assert start == f"{folder}/.venv/bin/streamlit run asgi.py"
+    assert start == f"{folder}/.venv/bin/streamlit run app.py"
     assert unit("Documentation") == [f"file://{folder}/tools/deploy/README.md"]
     assert f"git clone <this repository> {folder} && cd {folder}" in FILES["README.md"]
     assert "/ready'" in instructions("HEALTHCHECK")[0]
-    assert 'Route("/ready", server.ready)' in (ROOT / "asgi.py").read_text(encoding="utf-8")
+    assert [route.path for route in server.around()["routes"]] == ["/ready"]
 
 
 def test_the_image_holds_what_the_app_imports_and_nothing_else_is_sent_to_the_builder() -> None:
     copied = [source for line in instructions("COPY") for source in line.split()[:-1]]
     assert all((ROOT / source).exists() for source in copied)
-    assert {"app.py", "asgi.py", "core", "pages", ".streamlit/config.toml", "requirements.txt"} <= set(copied)
+    assert {"app.py", "core", "pages", ".streamlit/config.toml", "requirements.txt"} <= set(copied)
     assert sorted(re.findall(r"(?m)^!(.*)$", FILES["Dockerfile.dockerignore"])) == sorted(copied)
-    modules = [ROOT / "app.py", ROOT / "asgi.py", *(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py")]
+    modules = [ROOT / "app.py", *(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py")]
     assert not any(re.search(r"^\s*(from|import) (tests|benchmarks|tools)\b", file.read_text(encoding="utf-8"), re.MULTILINE) for file in modules)
 
 

@@ -1,6 +1,6 @@
 """What somebody can do to others on the same server who speaks its protocol without a browser: nothing, whatever they press, guess or forge.
 
-The server is `asgi.py` behind a login, private. Nothing is measured: the device is held, so that Ann's first run waits for it.
+The server is behind a login, private. Nothing is measured: the device is held, so that Ann's first run waits for it.
 """
 
 import contextlib

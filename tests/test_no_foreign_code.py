@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = sorted([ROOT / "app.py", ROOT / "asgi.py", *(ROOT / "core").rglob("*.py"), *(ROOT / "pages").glob("*.py")])
+FILES = sorted([ROOT / "app.py", *(ROOT / "core").rglob("*.py"), *(ROOT / "pages").glob("*.py")])
 FOREIGN = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "jsonpickle", "yaml"}
 LOADERS = {"from_pretrained", "from_config"}
 RUNS = {"eval", "exec", "compile", "__import__"}

@@ -76,7 +76,7 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     certificate.cert_chain_pems[0].write_to_path(folder / "chain.pem")
     with (
         pytest.MonkeyPatch.context() as patch,
-        serve(folder, "asgi.py", DRAFTGAUGE_READ_ONLY="true", STREAMLIT_SERVER_ALLOWED_HOSTS=f"127.0.0.1 {NAME}") as server,
+        serve(folder, DRAFTGAUGE_READ_ONLY="true", STREAMLIT_SERVER_ALLOWED_HOSTS=f"127.0.0.1 {NAME}") as server,
         nginx(folder, int(server.rsplit(":", 1)[1])) as (tls, plain),
     ):
         patch.setenv("SSL_CERT_FILE", str(folder / "authority.pem"))

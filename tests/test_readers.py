@@ -34,7 +34,7 @@ def test_whatever_a_reader_presses_types_or_uploads_changes_nothing(tmp_path: Pa
     store.save_prompts("known", Draft(pasted="one\ntwo").saved())
     store.close()
     pages = (*PATHS, *(f"measure?run={name}" for name in ("full", "stopped", waiting)), "measure?run=full&more=prompts", "side_by_side?run=side")
-    with serve(tmp_path, "asgi.py", DRAFTGAUGE_READ_ONLY="true", HF_HUB_OFFLINE="1") as url:
+    with serve(tmp_path, DRAFTGAUGE_READ_ONLY="true", HF_HUB_OFFLINE="1") as url:
         before = contents(tmp_path)
         pressed: list[str] = []
 

@@ -1,4 +1,4 @@
-"""What an operator's SIGTERM does to `streamlit run asgi.py` in the middle of a measurement, with a tab open and a browser that stands still,
+"""What an operator's SIGTERM does to `streamlit run app.py` in the middle of a measurement, with a tab open and a browser that stands still,
 and what its logs say of it.
 """
 
@@ -48,7 +48,7 @@ def test_sigterm_keeps_what_was_measured_and_leaves_nobody_behind(tmp_path: Path
         spec = long_run(tmp_path / "models")
         busy, waiting = store.add(spec), store.add(spec)
         roots = f'["{tmp_path / "models"}"]'
-        server = start(tmp_path, port, "asgi.py", printed, DRAFTGAUGE_MODEL_ROOTS=roots, STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE="true")
+        server = start(tmp_path, port, printed, DRAFTGAUGE_MODEL_ROOTS=roots, STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE="true")
 
         try:
             until(lambda: store.get(busy).generations != (), within_s=60)

@@ -1,14 +1,19 @@
-"""The web process stays small and private: no torch, no 250 MB, no telemetry, no other machine can reach it."""
+"""The web process stays small and private: no torch, no 250 MB, no telemetry; no other machine, and no other site's page, can reach it."""
 
 import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
 
-from tests.browser.server import serve
+from tests.browser.server import CALLED, serve
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_MB = 250
@@ -29,6 +34,26 @@ assert not heavy, heavy
 peak_kb = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]  # getrusage would inherit the parent's peak
 print(int(peak_kb) // 1024)
 """
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server as the README starts it, and where the fence writes whom it has called."""
+
+    port: int
+    called: Path
+
+    def open_websocket(self, origin: str) -> None:
+        """As a page at this origin would; raises InvalidStatus where it is refused."""
+        with connect(f"ws://localhost:{self.port}/_stcore/stream", origin=Origin(origin), subprotocols=[Subprotocol("streamlit")]):
+            pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    with serve(folder, DRAFTGAUGE_TEST_ONLY_SHOWS="1") as url:
+        yield Site(int(url.rsplit(":", 1)[1]), folder / CALLED)
 
 
 @pytest.mark.parametrize(
@@ -60,11 +85,19 @@ def test_telemetry_is_off_and_the_address_is_local():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the kernel's table of sockets")
-def test_the_running_server_listens_on_the_loopback_only(tmp_path: Path):
-    with serve(tmp_path, DRAFTGAUGE_TEST_ONLY_SHOWS="1") as url:
-        listening = addresses_of(int(url.rsplit(":", 1)[1]))
+def test_the_running_server_listens_on_the_loopback_only(site: Site):
+    listening = addresses_of(site.port)
     assert listening
     assert listening <= {"0100007F", "00000000000000000000000001000000"}, "127.0.0.1 and ::1, as Linux writes them"
+
+
+@pytest.mark.parametrize("origin", ["https://elsewhere.example", "http://localhost:1", "http://8.8.8.8", "null", "http://[", "http://"])
+def test_another_sites_page_opens_no_session_and_makes_the_server_call_nobody(site: Site, origin: str):
+    """Streamlit by itself would ask a service in the Internet for this machine's address, and let in every port of this machine."""
+    with pytest.raises(InvalidStatus, match="403"):
+        site.open_websocket(origin)
+    assert not site.called.exists()
+    site.open_websocket(f"http://localhost:{site.port}")
 
 
 def addresses_of(port: int) -> set[str]:

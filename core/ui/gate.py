@@ -1,4 +1,4 @@
-"""What `asgi.py` keeps from Streamlit: messages that no page needs, and files of whoever may not come in.
+"""What is kept from Streamlit: messages that no page needs, and files of whoever may not come in.
 
 Streamlit obeys some messages of every browser that reaches it, before a page could ask who that is: it empties the caches of all, names the
 changed files of its own folder (git), and writes instructions for coding agents there. Where people sign in, it takes files into any open

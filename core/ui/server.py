@@ -1,4 +1,4 @@
-"""What `asgi.py` adds to the app for a server that stays: headers on every answer, a readiness check, a quiet end.
+"""The server around the pages, put together in `app.py`: headers on every answer, a readiness check, a quiet end.
 
 The content policy lets the browser take scripts, styles, fonts and data from this server alone, so that even a text that were drawn as HTML by
 mistake could run nothing and call nobody. Streamlit styles its elements inline, so styles may be inline; its one inline script, and those of
@@ -10,25 +10,27 @@ Source for what Streamlit 1.67 loads: its `static/index.html`. Not covered: TLS 
 import logging
 import re
 import signal
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, TypedDict
 
 import streamlit as st
 from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 from uvicorn import Server
 
 from core import player
-from core.errors import DraftgaugeError
+from core.errors import DraftgaugeError, InvalidInput
 from core.log import set_up
 from core.ui import desk
+from core.ui.gate import Gate
 
 log = logging.getLogger("draftgauge.server")
 
@@ -37,6 +39,25 @@ POLICY_VIOLATION = 1008
 LINGER_S = 3
 """At the end, for browsers that are still reading a file."""
 INDEX = Path(st.__file__).with_name("static") / "index.html"
+
+
+class Around(TypedDict):
+    """What `st.App` takes beside the router."""
+
+    routes: list[Route]
+    middleware: list[Middleware]
+    lifespan: Callable[[Any], AbstractAsyncContextManager[None]]
+
+
+def around() -> Around:
+    """The server around the pages, by its settings. Ends the program with a sentence where one cannot be used."""
+    try:
+        known = desk.settings()
+    except InvalidInput as error:
+        raise SystemExit(str(error)) from error
+    headers = Middleware(SecurityHeaders, embed_in=known.embed_in)
+    middleware = [headers, Middleware(OwnPages), Middleware(Gate, users=known.users)]
+    return {"routes": [Route("/ready", ready)], "middleware": middleware, "lifespan": lifespan}
 
 
 def policy(embed_in: Sequence[str] = ()) -> str:
@@ -88,7 +109,8 @@ class SecurityHeaders:
 class OwnPages:
     """Refuses the websocket of another site's page; ASGI middleware.
 
-    Streamlit refuses it too, but asks a service in the Internet for this machine's address first, while every session waits.
+    Streamlit refuses it too, unless it comes from another port of this machine, but asks a service in the Internet for this machine's address
+    first, while every session waits; also for an origin in `server.corsAllowedOrigins`, which is therefore refused as well.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -137,7 +159,7 @@ def _linger_no_longer() -> None:
 
 def _is_own(headers: Headers) -> bool:
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == headers.get("host") or origin in st.get_option("server.corsAllowedOrigins")
+    return origin is None or origin.partition("://")[2] == headers.get("host", "")
 
 
 def _look() -> None:

@@ -50,7 +50,7 @@ def browser(site: Site) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A fresh tab; the page's own errors and requests to other hosts fail the test."""
+    """A fresh tab; the page's own errors, what its content policy has refused, and requests to other hosts fail the test."""
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
     tab = context.new_page()
     errors: list[str] = []
@@ -61,6 +61,7 @@ def page(browser: Browser) -> Iterator[Page]:
             strangers.append(request.url)
 
     tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.on("console", lambda message: errors.append(message.text) if "Content Security Policy" in message.text else None)
     tab.on("request", asked)
     yield tab
     context.close()

@@ -29,18 +29,19 @@ FLAGS = [
 ]
 PATIENCE_MS = 20_000
 """How long something may take to appear: on a machine that is also running other tests."""
-SETTLED = "!document.querySelector('[data-testid=\"stStatusWidget\"]')"
+SETTLED = "() => !document.querySelector('[data-testid=\"stStatusWidget\"]')"
+"""A function, because the pages' content policy lets the browser evaluate a text once, when it comes, and not again while it waits."""
 
 
 @contextmanager
-def serve(folder: Path, script: str = "app.py", *, port: int = 0, **settings: str) -> Iterator[str]:
+def serve(folder: Path, *, port: int = 0, **settings: str) -> Iterator[str]:
     """Run the app over the data folder until the context ends; its address. port: 0 for any. `settings` are further environment variables.
 
     Whatever the server, its workers and its jobs call on other machines, the Hub aside, is refused, and fails the test at the end.
     With DRAFTGAUGE_TEST_ONLY_SHOWS its worker starts without torch and would measure nothing (`tests/fence`).
     """
     port = port or free_port()
-    server = start(folder, port, script, None, **settings)
+    server = start(folder, port, None, **settings)
     try:
         yield f"http://localhost:{port}"
     finally:
@@ -57,9 +58,9 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def start(folder: Path, port: int, script: str = "app.py", log: Path | None = None, **settings: str) -> subprocess.Popen[bytes]:
+def start(folder: Path, port: int, log: Path | None = None, **settings: str) -> subprocess.Popen[bytes]:
     """The app's process, once it answers; to be ended by who asked for it. log: where everything goes that it prints."""
-    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port), "--server.headless", "true"]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.headless", "true"]
     fence = {"DRAFTGAUGE_TEST_FENCE": str(folder / CALLED), "PYTHONPATH": os.pathsep.join(filter(None, (FENCE, os.environ.get("PYTHONPATH"))))}
     environment = os.environ | {"DRAFTGAUGE_DATA": str(folder), "XDG_RUNTIME_DIR": str(folder)} | fence | settings
     with contextlib.ExitStack() as opened:

@@ -62,8 +62,8 @@ def shown(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Show
 
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Page]:
-    """A tab in which a betrayal is remembered; dialogs and requests to the texts' host fail the test."""
-    context = browser.new_context(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce")
+    """A tab in which a betrayal is remembered, and which no content policy protects; dialogs and requests to the texts' host fail the test."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce", bypass_csp=True)
     context.add_init_script(BEGIN)
     page = context.new_page()
     caught: list[str] = []

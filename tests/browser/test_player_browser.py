@@ -231,7 +231,7 @@ def test_in_the_page_the_frame_is_as_high_as_the_replay_and_stays_so(page: Page,
     visit(page, f"{site.url}/side_by_side?run=example")
     frame, replay = page.locator("iframe.stIFrame"), page.frame_locator("iframe.stIFrame")
     expect(replay.locator("#player")).to_have_attribute("data-state", "finished")
-    page.wait_for_function("document.querySelector('iframe.stIFrame').clientHeight > 600")
+    page.wait_for_function("() => document.querySelector('iframe.stIFrame').clientHeight > 600")
     box = frame.bounding_box()
     replay.get_by_role("button", name="Replay").click()
     replay.get_by_role("slider", name="Time").fill("500")

@@ -51,7 +51,7 @@ def run_of(page: Page, store: Store) -> Run:
 
 def streaming(page: Page, at_least: int) -> list[int]:
     """Tokens in each column once together there are enough of them."""
-    page.wait_for_function(f"({WRITTEN})().reduce((a, b) => a + b, 0) >= {at_least}", timeout=WAIT_MS)
+    page.wait_for_function(f"() => ({WRITTEN})().reduce((a, b) => a + b, 0) >= {at_least}", timeout=WAIT_MS)
     return page.evaluate(WRITTEN)
 
 
