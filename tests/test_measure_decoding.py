@@ -105,7 +105,7 @@ def test_memory_that_does_not_suffice_ends_the_run_with_a_sentence_and_keeps_wha
     monkeypatch.setattr(place, none)
     sink = Kept()
     with pytest.raises(
-        DeviceError, match=rf"The memory of cpu did not suffice while {says}: Tried to allocate 2 GiB. What was measured before is kept."
+        DeviceError, match=rf"The memory of cpu did not suffice while {says}: 2 GiB more could not be had. What was measured before is kept."
     ):
         measure(spec, sink, ONCE)
     assert len(sink.of("answer")) == 2

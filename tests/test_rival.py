@@ -12,6 +12,7 @@ from core.worker import rival
 from core.worker.calls import plain_arguments
 from core.worker.generate import timed_generate
 from core.worker.inputs import encode_prompts
+from core.worker.loading import too_much
 from core.worker.models import Pair
 from core.worker.room import out_of_memory
 from tests.models import spec_of, write_pair
@@ -79,3 +80,21 @@ def test_a_compiler_that_fails_leaves_the_other_kind_and_its_reason(pair, spec, 
 )
 def test_what_counts_as_too_little_memory(error: Exception, is_memory: bool):
     assert out_of_memory(error) is is_memory
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB, and so on",
+            "2.00 GiB more could not be had.",
+        ),
+        (
+            "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000000000000 bytes.",
+            "3,725.29 GiB more could not be had.",
+        ),
+        ("CUDA error: out of memory\nCompile with TORCH_USE_CUDA_DSA", "CUDA error: out of memory."),
+    ],
+)
+def test_what_could_not_be_had_is_a_sentence(error: str, said: str):
+    assert too_much(RuntimeError(error)) == said

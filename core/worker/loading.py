@@ -6,6 +6,7 @@ to the CPU or the disk behind the reader's back: a step would read it anew each 
 """
 
 import logging
+import re
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -24,6 +25,9 @@ LOAD_FAILURES = (OSError, ValueError, RuntimeError, KeyError, TypeError, Attribu
 UNPACKED = "unpacked from GGUF"
 BLOCK = 64
 """Weights that share a scale in 4 bits."""
+
+_ASKED = re.compile(r"ried to allocate (?:([\d.]+ [KMGT]i?B)|(\d+) bytes)")
+"""How the allocators of CUDA, Apple and the CPU say what they were asked for (torch 2.13)."""
 
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns of its own casts at every layer of every pass
 
@@ -112,6 +116,14 @@ def first_line(error: Exception) -> str:
     """The library's own reason, cut to one line and ended with a full stop."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip()
     return line if line.endswith(".") else line + "."
+
+
+def too_much(error: Exception) -> str:
+    """What memory could not be had, in a sentence: an allocator's error goes on at length about how it is filled."""
+    asked = _ASKED.search(str(error))
+    if asked is None:
+        return first_line(error)
+    return f"{asked[1] or f'{int(asked[2]) / 2**30:,.2f} GiB'} more could not be had."
 
 
 def _arguments(key: Key) -> dict[str, Any]:

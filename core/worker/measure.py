@@ -33,7 +33,7 @@ from core.worker.environment import environment, prepare
 from core.worker.first import First
 from core.worker.generate import run_policy
 from core.worker.inputs import cache_lengths, encode_prompts, spread, text_of
-from core.worker.loading import first_line
+from core.worker.loading import too_much
 from core.worker.memory import peaks, peaks_of
 from core.worker.models import Garage
 from core.worker.precision import differences
@@ -101,7 +101,7 @@ def measure(spec: RunSpec, sink: Sink, settings: Settings) -> None:
     except Exception as error:
         if not out_of_memory(error):
             raise
-        reason = first_line(error)
+        reason = too_much(error)
     if reason:  # outside the except block, whose traceback would keep the models alive
         _garage.empty()
         raise DeviceError(_too_little(spec, recorder.doing, reason))
