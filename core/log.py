@@ -1,8 +1,8 @@
 """Logs of the processes: one line for each event, with the run's id where there is one, without secrets, and without prompts.
 
 A traceback stays on its line, with `\\n` for its line breaks, so that a log can be read line by line and nobody can forge a second line by
-the text of an error. `private` names the texts of the run under way: where an error repeats one, its place is marked. The web process, which
-does not know whose texts an unexpected error may repeat, writes only its kind and where it happened. Libraries that brought a log of their
+the text of an error. `private` names the texts of the run under way: where an error repeats one, its place is marked. The web process and jobs,
+which do not know whose texts an unexpected error may repeat, write only its kind and where it happened. Libraries that brought a log of their
 own write into this one, and what they print passes through it line by line. Not covered: what native code prints, and loggers that libraries
 set up later.
 """

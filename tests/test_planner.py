@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -88,6 +89,14 @@ def test_a_job_that_breaks_says_so_and_the_next_one_works(planner: Planner, sett
     assert words in answer.sentence
     assert str(settings.data / "plan.log") in answer.sentence
     assert isinstance(final(lambda: planner.ask("echo", {"name": "after"})), Ready)
+
+
+def test_the_log_says_where_a_job_broke_and_no_word_of_what_it_was_asked_about(planner: Planner, settings: Settings) -> None:
+    """Jobs count the tokens of prompts, show them and import them."""
+    final(lambda: planner.ask("crash", {"name": "Our customer Ann Example"}))
+    log = (settings.data / "plan.log").read_text()
+    assert re.search(r"ERROR draftgauge\.plan: The job tests\.plan_jobs:crash failed\\nKeyError \(.*plan_jobs\.py:\d+ crash\)$", log, re.MULTILINE)
+    assert "Ann" not in log
 
 
 def test_a_job_that_hangs_is_killed_and_does_not_hold_up_others(planner: Planner, tmp_path: Path) -> None:

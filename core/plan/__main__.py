@@ -33,7 +33,7 @@ def main() -> None:
     end_with_parent()
     first_to_go()
     settings = Settings.model_validate_json(sys.argv[1])
-    set_up()
+    set_up(words=False)  # what it is asked about may be a prompt
     os.nice(10)
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
     voice = os.dup(1)
@@ -66,7 +66,7 @@ def _reply(line: bytes, settings: Settings) -> dict[str, Any]:
     except Exception as error:
         log.exception("The job %s failed", job["function"])
         log_file = settings.data / "plan.log"
-        return {"error": f"This could not be read ({type(error).__name__}). The end of {log_file} says why; choose another model or file."}
+        return {"error": f"This could not be read ({type(error).__name__}). The end of {log_file} says where; choose another model or file."}
 
 
 if __name__ == "__main__":
