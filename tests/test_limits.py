@@ -9,6 +9,9 @@ import http.client
 import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -157,6 +160,26 @@ def test_values_that_widgets_do_not_offer_are_not_taken(server: tuple[str, subpr
     play(scenario())
 
 
-def test_a_browser_without_the_servers_token_uploads_nothing(server: tuple[str, subprocess.Popen[bytes]]) -> None:
+def test_another_sites_page_uploads_nothing(server: tuple[str, subprocess.Popen[bytes]]) -> None:
+    """It can make a browser send the cookie, but cannot read it, so it does not know the token that must come beside it."""
     url, _ = server
-    assert put(url, "/_stcore/upload_file/none/none", new_cookie(url), True) in (400, 413)
+
+    async def scenario() -> None:
+        async with Session.open(url, "runs") as session:
+            place, known = f"{url}/_stcore/upload_file/{session._session_id}/{uuid.uuid4()}", session.cookie
+            assert [small(place, known, token) for token in (None, "", new_cookie(url), known)] == [403, 403, 403, 204]
+            assert small(place, "", known) == 403
+
+    play(scenario())
+
+
+def small(address: str, cookie: str, token: str | None) -> int:
+    """Put a small file into a tab; the status of the answer. token: None for no such header."""
+    body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.json"\r\n\r\n{}\r\n--x--\r\n'
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "Cookie": f"{COOKIE}={cookie}"}
+    request = urllib.request.Request(address, body, headers | ({} if token is None else {"X-Xsrftoken": token}), method="PUT")
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code

@@ -1,6 +1,7 @@
 """The web process stays small and private: no torch, no 250 MB, no telemetry; no other machine, and no other site's page, can reach it."""
 
 import os
+import socket
 import subprocess
 import sys
 import tomllib
@@ -43,9 +44,10 @@ class Site:
     port: int
     called: Path
 
-    def open_websocket(self, origin: str) -> None:
-        """As a page at this origin would; raises InvalidStatus where it is refused."""
-        with connect(f"ws://localhost:{self.port}/_stcore/stream", origin=Origin(origin), subprotocols=[Subprotocol("streamlit")]):
+    def open_websocket(self, origin: str, host: str = "localhost") -> None:
+        """As a page at this origin would, by a name that leads here; raises InvalidStatus where it is refused."""
+        address, asked = f"ws://{host}:{self.port}/_stcore/stream", [Subprotocol("streamlit")]
+        with connect(address, origin=Origin(origin), subprotocols=asked, sock=socket.create_connection(("localhost", self.port))):
             pass
 
 
@@ -98,6 +100,15 @@ def test_another_sites_page_opens_no_session_and_makes_the_server_call_nobody(si
         site.open_websocket(origin)
     assert not site.called.exists()
     site.open_websocket(f"http://localhost:{site.port}")
+
+
+def test_another_name_that_leads_here_opens_no_session(site: Site):
+    """Whoever owns a name can point it at this machine, once the page is there, so that its origin is the server's own."""
+    for name in ("elsewhere.example", "localhost.elsewhere.example", "127.0.0.1.elsewhere.example"):
+        with pytest.raises(InvalidStatus, match="403"):
+            site.open_websocket(f"http://{name}:{site.port}", name)
+    for name in ("localhost", "127.0.0.1", "[::1]"):
+        site.open_websocket(f"http://{name}:{site.port}", name)
 
 
 def addresses_of(port: int) -> set[str]:
