@@ -230,4 +230,4 @@ def _untried(answer: Recommendation, rows: list[dict[str, Any]]) -> list[str]:
     if best[col.MEASURED] is not None or best[col.SPEEDUP] <= FLAT * known:
         return []
     gain = best[col.SPEEDUP] / known - 1
-    return [f"{describe(best[col.POLICY])} was not run; the replay predicts {gain:.0%} more for it."]
+    return [f"{describe(best[col.POLICY])} was not run; the replay predicts {100 * gain:.0f} % more for it."]

@@ -53,8 +53,8 @@ def verify_curve(palette: Palette, shapes: Shapes) -> go.Figure:
     return fig
 
 
-def by_alpha(palette: Palette, column: Column, c: float, needed: NeededAlpha | None) -> go.Figure:
-    """The map's column at this c: best gamma and its speedup by alpha; a line where `WANTED` is reached."""
+def by_alpha(palette: Palette, column: Column, c: float, needed: NeededAlpha | None, known: float | None = None) -> go.Figure:
+    """The map's column at this c: best gamma and its speedup by alpha; a line where `WANTED` is reached. known: the alpha that was measured."""
     fig = figure(palette, f"What c {c:.2f} would allow", "best gamma and its speedup; formula, measured v", height=HEIGHT, top=88)
     alpha = (column.alpha_edges[:-1] + column.alpha_edges[1:]) / 2
     add_cells(fig, palette, np.array([0.0, 1.0]), column.alpha_edges, column.speedup[:, None], HEIGHT)
@@ -66,7 +66,7 @@ def by_alpha(palette: Palette, column: Column, c: float, needed: NeededAlpha | N
         fig.add_annotation(x=0, xanchor="left", xshift=4, y=needed.alpha, text=f"<b>{WANTED:g}x from alpha {needed.alpha:.2f}</b>", **label)
     fig.update_xaxes(range=[0, 1], showticklabels=False, showline=False)
     fig.update_yaxes(range=[column.alpha_edges[0], column.alpha_edges[-1]], tick0=0, dtick=0.1, tickformat=".1f", showgrid=False, ticklabelstandoff=6)
-    fig.update_layout(yaxis_title_text="alpha, acceptance (not known yet)")
+    fig.update_layout(yaxis_title_text=f"alpha, acceptance ({'not known yet' if known is None else f'measured: {known:.2f}'})")
     return fig
 
 

@@ -28,10 +28,8 @@ def sentence(advice: Recommendation, mark: Mark = unmarked) -> str:
         if round(advice.speedup, 2) <= 1:
             would_tell = more_prompts(advice.prompts_needed) if advice.prompts_needed else "a real run on all prompts says"
             return off_unless(would_tell, "the best setting so far", advice.speedup, mark)
-        needed = (
-            f": about {numbers.counted(advice.prompts_needed, 'more prompt')}" if advice.prompts_needed else ": a real run on all prompts would tell"
-        )
-        return f"Not decided yet{needed}"
+        needed = f"about {numbers.counted(advice.prompts_needed, 'more prompt')}" if advice.prompts_needed else "a real run on all prompts"
+        return f"Not decided yet: {needed} would tell"
     speed = numbers.speed(advice.speedup)
     if advice.verdict == "leave_off":
         slower = round(advice.speedup, 2) < 1

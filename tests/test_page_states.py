@@ -42,7 +42,7 @@ def without_confirmation(run: Run, kept: int = 0) -> Run:
 @BOTH
 def test_one_prompt_says_how_many_more_are_needed(store: Store, name: str):
     app = open_page(name, run=synthetic.keep(store, synthetic.run(prompts=1)))
-    assert app.title[0].value == "Not decided yet: about 7 more prompts"
+    assert app.title[0].value == "Not decided yet: about 7 more prompts would tell"
     assert "1 prompt, at most 64 tokens each" in texts(app)
     assert "too few prompts for an interval" in texts(app)
 
@@ -56,7 +56,7 @@ def test_one_token_is_nothing_to_decode(store: Store, name: str):
 
 def test_two_tokens_have_a_page_with_what_they_tell(store: Store):
     app = open_page("gamma", run=synthetic.keep(store, synthetic.run(prompts=1, tokens=2)))
-    assert app.title[0].value == "Not decided yet: about 7 more prompts"
+    assert app.title[0].value == "Not decided yet: about 7 more prompts would tell"
     assert policies(app)["Fixed gamma 1"]["Tokens per round"] in (1.0, 2.0)
 
 

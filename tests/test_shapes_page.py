@@ -75,6 +75,16 @@ def test_of_a_measured_pair_only_the_costs_are_shown(store: Store):
     assert "no speedup is claimed from them" in said(app)
 
 
+def test_where_the_pair_was_measured_its_alpha_is_known_and_the_way_leads_back(store: Store):
+    answered = synthetic.keep_answered(store, synthetic.run())
+    app = opened(store, shape_runs.run(batches=(1, 2), random_weights=False))
+    [_, _, _, by_alpha] = [chart.proto.spec for chart in app.get("plotly_chart")]
+    assert "alpha, acceptance (measured: 0.72)" in by_alpha
+    assert "**Next.** Set this beside what the pair reached on your prompts, one request at a time." in said(app)
+    link = next(link.proto for link in app.get("page_link") if link.proto.label == "**Open the measurement**")
+    assert link.query_string == f"run={answered}"
+
+
 def test_the_loop_of_a_real_measurement_takes_the_place_of_nothing(store: Store):
     measured = synthetic.run()
     synthetic.keep_answered(store, measured)
@@ -121,7 +131,9 @@ def test_a_finished_measurement_leads_to_larger_batches(store: Store):
     run = synthetic.run()
     spec = run.spec.model_copy(update={"target": demo.TARGET, "draft": demo.DRAFT})
     app = open_page("measure", run=synthetic.keep_answered(store, run.model_copy(update={"spec": spec})))
-    button(app, "Time larger batches and longer texts").click()
+    pressed = button(app, "Time larger batches and longer texts")
+    assert re.search(r"Takes about \d+ s, an estimate from this run's own steps\.", pressed.help.replace("\\", ""))
+    pressed.click()
     ok(app.run())
     asked = store.get(store.queued()[0]).spec
     assert (asked.extent, asked.batches, asked.random_weights) == ("shapes", shapes_ask.BATCHES, False)

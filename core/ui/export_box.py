@@ -34,7 +34,8 @@ def show(run: Run) -> None:
             _download("Per policy", "csv", run, lambda: export_csv.per_policy(found))
     if isinstance(found, Analysis):
         report_box.show(found, texts=texts)
-    look.note("Another Draftgauge can import the whole run on its page Runs. Tables open in a spreadsheet.")
+    tables = " Tables (CSV) open in a spreadsheet." if whole.traces else ""
+    look.note(f"Another Draftgauge can import the whole run on its page Runs.{tables}")
     link_box.show(run, texts=texts)
 
 

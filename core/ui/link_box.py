@@ -22,7 +22,7 @@ def show(run: Run, *, texts: bool) -> None:
     elif texts:
         look.note("Whoever can open this server sees the run with its prompts and answers there.")
     else:
-        look.note("Shows this run without prompts and answers to whoever can open this server. Other runs there can be opened as ever.")
+        look.note("Whoever can open this server sees this run there, without its prompts and answers. The link hides no other run.")
 
 
 def link(here: str | None, run_id: str) -> str:

@@ -41,7 +41,7 @@ def _measured(run: Run) -> None:
     full, here = run.spec.extent == "full", _is_here(run)
     found = analysis(run)
     report.show(found)
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
         if not full:
             st.button("Measure this pair", type="primary", icon=":material/timer:", on_click=_take_pair, args=(run.spec,))
         elif run.status == "done" and st.button("Choose gamma", type="primary", icon=":material/ssid_chart:"):
@@ -60,7 +60,7 @@ def _measured(run: Run) -> None:
         if here and full and run.status == "done":
             more_prompts.button()
             st.page_link(page_path("side_by_side"), label="Watch it side by side", icon=":material/splitscreen_right:", query_params={"from": run.id})
-            shapes_page.wider_button(run)
+            shapes_page.wider_button(run, found.costs if isinstance(found, Analysis) else None)
         st.button("New measurement", icon=":material/add:", on_click=forget_run)
     _group_link(run)
     _take_away(run, found)

@@ -13,6 +13,7 @@ from core.shapes import CHECKED, DEAR, WANTED, Cell, Shapes
 from core.shapes_ask import seconds, wider
 from core.shapes_figures import by_alpha, grid, verify_curve
 from core.theory import NeededAlpha
+from core.timing import LoopCosts
 from core.ui import desk, export_box, look, numbers, pair_pick, provenance, shapes_estimate
 from core.ui.result import STATUS_ICONS
 
@@ -30,7 +31,7 @@ def show(run: Run) -> None:
         look.headline("No timings from this run", look.plain(run.error or str(error)))
         _buttons(run)
         provenance.provenance(run)
-        _next(run)
+        _next(run, None)
         return
     real = measured(run)
     costs = shapes.with_loop(found.costs, real.costs if real else None)
@@ -52,13 +53,13 @@ def show(run: Run) -> None:
         look.show(fig, "shapes_verify", f"Target pass over n tokens in plain steps: {ratios}.")
     with right:
         if 1 in found.batches:
-            fig = look.drawn(by_alpha, look.palette(), shapes.column(costs), costs.c, needed)
+            fig = look.drawn(by_alpha, look.palette(), shapes.column(costs), costs.c, needed, real.alpha.value if real else None)
             look.show(fig, "shapes_alpha", f"Best gamma and speedup by acceptance at c {costs.c:.2f}; {_plainly(needed)}.")
     _table(found)
     _buttons(run)
     provenance.provenance(run)
     export_box.show(run)
-    _next(run)
+    _next(run, real)
 
 
 def measured(run: Run) -> Analysis | None:
@@ -79,11 +80,13 @@ def measured(run: Run) -> Analysis | None:
     return None
 
 
-def wider_button(run: Run, *, key: str = "time_wider") -> None:
-    """Time the pair of `run` at larger batches and longer texts, and say about how long that takes."""
+def wider_button(run: Run, costs: LoopCosts | None = None) -> None:
+    """Time the pair of `run` at larger batches and longer texts. costs: its own, by which to say about how long that takes."""
     encoded = run.environment is not None and run.environment.encoder_decoder
     why = encoders.timed(run.spec.target.name) if encoded else WIDER_HELP
-    if st.button(WIDER, icon=":material/grid_on:", key=key, help=look.plain(why), disabled=encoded):
+    if costs and not encoded:
+        why = f"{why} Takes about {numbers.duration(_wider_seconds(run, costs))}, an estimate from this run's own steps."
+    if st.button(WIDER, icon=":material/grid_on:", key="time_wider", help=look.plain(why), disabled=encoded):
         desk.submit(wider(run))
 
 
@@ -222,10 +225,14 @@ def _buttons(run: Run) -> None:
 
 def _how_long(run: Run) -> str:
     """Of the larger batches, from this run's own steps."""
-    costs, where = shapes.results(run).costs, run.environment
+    about = numbers.duration(_wider_seconds(run, shapes.results(run).costs))
+    return f"Larger batches take about {about} {look.ORIGINS['estimate']} from this run's own steps."
+
+
+def _wider_seconds(run: Run, costs: LoopCosts) -> float:
+    where = run.environment
     held = (where.target_bytes or 0) + (where.draft_bytes or 0) if where else 0
-    speed = Speed(costs.plain_step_s, costs.plain_step_s * costs.draft_next, held, "measured")
-    return f"Larger batches take about {numbers.duration(seconds(wider(run), speed))} {look.ORIGINS['estimate']} from this run's own steps."
+    return seconds(wider(run), Speed(costs.plain_step_s, costs.plain_step_s * costs.draft_next, held, "measured"))
 
 
 def _take_pair(spec: RunSpec) -> None:
@@ -233,6 +240,11 @@ def _take_pair(spec: RunSpec) -> None:
     pair_pick.choose(address(spec.target), [address(spec.draft)])
 
 
-def _next(run: Run) -> None:
+def _next(run: Run, real: Analysis | None) -> None:
+    """Back to the pair's measurement where there is one, else on to it."""
+    if real:
+        text = "Set this beside what the pair reached on your prompts, one request at a time."
+        look.next_step(text, "measure", "Open the measurement", {"run": real.run.id})
+        return
     query = pair_pick.in_address(address(run.spec.target), [address(run.spec.draft)])
     look.next_step("Measure how often the draft is right, on your own prompts.", "pair", "See the pair", query)

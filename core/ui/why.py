@@ -11,7 +11,7 @@ from core.policies import FixedGamma, describe
 from core.ui import look, numbers, paste, report
 
 SURVIVAL_GAMMA = 8
-WORD_WIDTHS = {"Tool": 110, "Name": 180, "Value": 140, "Definition": 260}
+WORD_WIDTHS = {"Tool": 170, "Name": 180, "Value": 140, "Definition": 260}
 
 
 def show(analysis: Analysis) -> None:
@@ -62,7 +62,7 @@ def _survival(analysis: Analysis) -> None:
     word = "overstates" if even > here else "understates"
     look.note(
         f"At gamma {SURVIVAL_GAMMA} a round emits {here:.2f} tokens; the formula, with the same chance for every token, says {even:.2f}. "
-        f"It {word} here by {abs(even / here - 1):.0%}."
+        f"It {word} here by {100 * abs(even / here - 1):.0f} %."
     )
 
 
