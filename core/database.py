@@ -193,7 +193,7 @@ def _configure_sqlite(connection: Any, _record: Any) -> None:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
             f"The data folder {folder} cannot be made ({error.strerror}). Set DRAFTGAUGE_DATA to a folder that can be written."

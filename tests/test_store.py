@@ -1,6 +1,8 @@
 """The store: what goes in comes out, late writers change nothing, and a bad place gives a sentence."""
 
+import os
 import sqlite3
+import stat
 import subprocess
 import threading
 from pathlib import Path
@@ -40,6 +42,19 @@ def running(store: Store, spec: RunSpec) -> str:
     run_id = store.add(spec)
     assert store.claim(run_id, "here", 1)
     return run_id
+
+
+def test_a_new_data_folder_is_its_owners_alone(tmp_path: Path) -> None:
+    """It holds prompts, and other people may have accounts on the machine; a folder that was there keeps its rights."""
+    new, shared = tmp_path / "new", tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    before = os.umask(0o022)
+    try:
+        for folder in (new, shared):
+            open_store(Settings(data=folder)).close()
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (new, shared)] == [0o700, 0o755]
 
 
 def test_a_run_comes_back_as_it_was_reported(store: Store, spec: RunSpec) -> None:

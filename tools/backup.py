@@ -44,7 +44,7 @@ def restore(settings: Settings, file: Path) -> int:
         if part.exists():
             raise StoreError(f"{part} is there already. Stop the server and move it away first, or set DRAFTGAUGE_DATA to an empty folder.")
     try:
-        settings.data.mkdir(parents=True, exist_ok=True)
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copyfile(file, place)
         place.chmod(0o600)
     except OSError as error:
