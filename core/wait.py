@@ -4,42 +4,57 @@ Estimates (`core.estimate_time`, `core.ways_ask`, `core.shapes_ask`), the same b
 which nothing is known make the sum a least one. Times in seconds.
 """
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
 
 from core import shapes_ask, ways_ask
 from core.estimate_time import Speed, estimate_time
-from core.runs import Run, RunSpec
+from core.runs import Progress, RunSpec, Stage
 from core.smoke import TOKENS
 
 EARLY = 0.1
 """Before this share of a run its own pace says little."""
+SLOWEST = 2.0
+"""A run that is slower than expected is taken to stay so, up to this factor: an estimate from sizes may be half of the truth."""
+
+
+def run_stages(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed) -> dict[Stage, float]:
+    """About how long each stage of a run takes by itself, in their order. prompt_tokens: of each prompt."""
+    expected = estimate_time(spec, prompt_tokens, speed).stages
+    match spec.extent:
+        case "full":
+            return expected
+        case "smoke":
+            return {"load": expected["load"], "smoke": 2 * TOKENS * speed.target_s}
+        case "side_by_side":
+            return {"load": expected["load"], "writing": len(spec.lanes) * spec.max_new_tokens * speed.target_s}
+        case "ways":
+            return {"ways": ways_ask.seconds(spec, prompt_tokens, speed)}
+        case "shapes":
+            return {"shapes": shapes_ask.seconds(spec, speed)}
 
 
 def run_seconds(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed) -> float:
     """About how long a run takes by itself. prompt_tokens: of each prompt."""
-    load_s = estimate_time(spec, prompt_tokens, speed).stages["load"]
-    match spec.extent:
-        case "full":
-            return estimate_time(spec, prompt_tokens, speed).total_s
-        case "smoke":
-            return load_s + 2 * TOKENS * speed.target_s
-        case "side_by_side":
-            return load_s + len(spec.lanes) * spec.max_new_tokens * speed.target_s
-        case "ways":
-            return ways_ask.seconds(spec, prompt_tokens, speed)
-        case "shapes":
-            return shapes_ask.seconds(spec, speed)
+    return sum(run_stages(spec, prompt_tokens, speed).values())
 
 
-def remaining_seconds(run: Run, whole_s: float | None, now: datetime) -> float | None:
-    """What is left of a run that is measured: by its own pace, before that says something by what was expected of it."""
-    if run.started is None:
+def remaining_seconds(progress: Progress, elapsed_s: float, stages: Mapping[Stage, float] | None) -> float | None:
+    """What is left of a run that is measured. elapsed_s: since it began, without what it downloaded; stages: as expected of it, if they are.
+
+    What is behind it is what has passed, but no less than the steps that are done were expected to take, and no more than these and the next
+    one: so a stage that is left out, or drags on, is not taken for the pace of the others. Without an expectation by its own pace alone.
+    """
+    if stages is None:
+        return elapsed_s * (1 - progress.fraction) / progress.fraction if progress.fraction >= EARLY else None
+    whole_s = sum(stages.values())
+    if progress.stage not in stages:
         return whole_s
-    elapsed_s = max(0.0, (now - run.started).total_seconds() - run.progress.download_s)
-    if run.progress.fraction >= EARLY:
-        return elapsed_s * (1 - run.progress.fraction) / run.progress.fraction
-    return None if whole_s is None else max(0.0, whole_s - elapsed_s)
+    names, step = list(stages), 1 / max(1, progress.total)
+    before_s = sum(stages[name] for name in names[: names.index(progress.stage)])
+    least_s, most_s = (before_s + stages[progress.stage] * min(1.0, part) for part in (progress.done * step, (progress.done + 1) * step))
+    behind_s = min(max(elapsed_s, least_s), most_s)
+    pace = min(SLOWEST, max(1.0, elapsed_s / behind_s)) if behind_s >= EARLY * whole_s else 1.0
+    return (whole_s - behind_s) * pace
 
 
 def words(place: int, seconds: Iterable[float | None]) -> str:

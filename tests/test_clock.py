@@ -71,7 +71,7 @@ def test_a_run_that_another_program_holds_up_does_not_count_down(
 ) -> None:
     measured, waits = (cold_bench.submit(job(spec, jobs.SLEEP).model_copy(update={"confirm_s": wait})) for wait in (1.0, 2.0))
     under_way(store, measured)
-    monkeypatch.setattr(waiting, "_whole_s", lambda _: 120.0)
+    monkeypatch.setattr(waiting, "_stages", lambda _: {"load": 20.0, "plain": 100.0})
     for progress, said in ((Progress(stage="queued", total=1), "more than 2 minutes"), (Progress(stage="load", total=2), "about 2 minutes")):
         store.progress(measured, progress)
         [bar] = ok(open_page("measure", run=waits)).get("progress")

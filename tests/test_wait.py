@@ -1,15 +1,12 @@
 """How long a waiting run will wait, in seconds and in words."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from core import shapes_ask, wait, ways_ask
 from core.estimate_time import Speed, estimate_time
 from core.policies import FixedGamma, Plain
-from core.runs import Lane, Progress, Run, RunSpec
+from core.runs import Lane, Progress, RunSpec, Stage
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPEED = Speed(target_s=0.01, draft_s=0.001, load_bytes=0.7e9, origin="measured")
 
 
@@ -26,17 +23,44 @@ def test_each_kind_of_run_takes_its_own_time(spec: RunSpec) -> None:
     assert wait.run_seconds(shapes, tokens, SPEED) == shapes_ask.seconds(shapes, SPEED)
 
 
+STAGES: dict[Stage, float] = {"load": 10, "plain": 20, "timing": 10, "confirming": 60}
+
+
 @pytest.mark.parametrize(
-    ("elapsed_s", "fraction", "download_s", "whole_s", "left_s"),
-    [(30, 0.5, 0, 1000, 30), (30, 0.5, 10, None, 20), (30, 0.05, 0, 100, 70), (30, 0.05, 0, 20, 0), (30, 0.0, 0, None, None)],
+    ("stage", "done", "total", "elapsed_s", "left_s"),
+    [
+        ("queued", 0, 0, 0, 100),
+        ("load", 0, 1, 7, 93),
+        ("load", 0, 1, 30, 2 * 90),
+        ("plain", 1, 4, 16, 84),
+        ("plain", 1, 4, 12, 85),
+        ("timing", 0, 2, 5, 70),
+        ("timing", 1, 2, 36, 64),
+        ("timing", 1, 2, 60, 60 * 60 / 40),
+        ("confirming", 5, 10, 70, 30),
+        ("confirming", 10, 10, 90, 0),
+        ("download", 3, 9, 80, 100),
+    ],
 )
-def test_what_is_left_follows_the_run_s_own_pace(
-    spec: RunSpec, elapsed_s: float, fraction: float, download_s: float, whole_s: float | None, left_s: float | None
-) -> None:
-    progress = Progress(stage="timing", fraction=fraction, download_s=download_s)
-    run = Run(id="a", spec=spec, status="running", created=NOW, started=NOW, progress=progress)
-    assert wait.remaining_seconds(run, whole_s, NOW + timedelta(seconds=elapsed_s)) == left_s
-    assert wait.remaining_seconds(run.model_copy(update={"started": None}), whole_s, NOW) == whole_s
+def test_what_is_left_follows_the_steps_and_the_clock_between_them(stage: Stage, done: int, total: int, elapsed_s: float, left_s: float) -> None:
+    """Also where answers are known, so that a stage takes no time; a run that is slower than expected is taken to stay so."""
+    assert wait.remaining_seconds(Progress(stage=stage, done=done, total=total), elapsed_s, STAGES) == pytest.approx(left_s)
+
+
+def test_what_is_left_falls_steadily_where_all_goes_as_expected() -> None:
+    left, now_s = [], 0.0
+    for stage, expected_s in STAGES.items():
+        for done in range(5):
+            for moment in range(4):
+                at_s = now_s + expected_s * (done + moment / 4) / 5
+                left.append(at_s + (wait.remaining_seconds(Progress(stage=stage, done=done, total=5), at_s, STAGES) or 0.0))
+        now_s += expected_s
+    assert left == pytest.approx([100.0] * 80)
+
+
+@pytest.mark.parametrize(("fraction", "left_s"), [(0.5, 30), (0.75, 10), (0.05, None), (0.0, None)])
+def test_without_an_expectation_a_run_s_own_pace_tells(fraction: float, left_s: float | None) -> None:
+    assert wait.remaining_seconds(Progress(stage="timing", fraction=fraction), 30, None) == left_s
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from core.address import address
 from core.candidates import Setting, gather
 from core.errors import StoreError
 from core.estimate_time import Speed, estimate_time, guessed_speed, known_speed
-from core.runs import Prompt, Run, RunSpec
+from core.runs import Prompt, Run, RunSpec, Stage
 from core.store import Store
 from core.ui import desk, look, numbers
 
@@ -52,10 +52,10 @@ def _several(specs: Sequence[RunSpec]) -> str:
     return "".join(parts)
 
 
-def run_seconds(spec: RunSpec) -> float | None:
-    """About how long one run takes by itself, from everybody's runs, because the queue is; None while that is unknown."""
+def run_stages(spec: RunSpec) -> dict[Stage, float] | None:
+    """About how long each stage of a run takes by itself, from everybody's runs, because the queue is; None while that is unknown."""
     speed = _speed(spec, desk.everybodys())
-    return wait.run_seconds(spec, guessed_tokens(spec.prompts), speed) if speed else None
+    return wait.run_stages(spec, guessed_tokens(spec.prompts), speed) if speed else None
 
 
 def guessed_tokens(prompts: Sequence[Prompt]) -> list[int]:

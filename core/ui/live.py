@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from core import wait
 from core.runs import TIMED, Extent, Progress, Run, RunSpec, Stage
 from core.ui import look, numbers, partial_alpha, waiting
 from core.ui.desk import ALIVE, desk, is_shared, read_only
@@ -84,11 +85,10 @@ def _running(run: Run, going: bool) -> None:
         return
     behind = _downloaded(progress) if progress.stage == "download" else so_far(run)
     elapsed_s = waiting.elapsed_s(run)
-    spent_s = elapsed_s if progress.stage == "download" else max(0.0, elapsed_s - progress.download_s)
     quiet = " Please keep the machine quiet: it is being timed." if progress.stage in TIMED else ""
     stage = "load" if progress.stage == "queued" else progress.stage  # it has begun, and has not said so yet
     st.progress(behind, f"**{WORDS[stage]}**{count(progress)}")
-    look.note(f"{numbers.duration(elapsed_s)} so far{_remaining(spent_s, behind) if going else ''}.{quiet}")
+    look.note(f"{numbers.duration(elapsed_s)} so far{_remaining(run) if going else ''}.{quiet}")
     partial_alpha.show(run)
     st.markdown(_stages(progress.stage, run.spec))
 
@@ -116,11 +116,11 @@ def so_far(run: Run) -> float:
     return most
 
 
-def _remaining(elapsed_s: float, fraction: float) -> str:
+def _remaining(run: Run) -> str:
     """An estimate once a tenth is behind us; before that it would be a guess."""
-    if fraction < 0.1:
+    left_s = waiting.left_s(run) if run.progress.fraction >= wait.EARLY else None
+    if left_s is None:
         return ""
-    left_s = elapsed_s * (1 - fraction) / fraction
     return f", about {numbers.duration(left_s)} to go" if left_s >= 1 else ", nearly done"
 
 

@@ -1,11 +1,11 @@
 """Where a waiting run stands, and about how long it will wait; asked for once per second while somebody looks."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import streamlit as st
 
 from core import wait
-from core.runs import Run
+from core.runs import Run, Stage
 from core.ui import begin_note
 from core.ui.desk import desk, everybodys
 
@@ -35,16 +35,19 @@ def elapsed_s(run: Run) -> float:
     return max(0.0, (datetime.now(UTC) - run.started).total_seconds()) if run.started else 0.0
 
 
+def left_s(run: Run) -> float | None:
+    """About how long a run that is measured, or waits, still takes by itself; None while that is unknown."""
+    stages = _stages(run.id)
+    if run.status != "running" or run.progress.held:
+        return None if stages is None else sum(stages.values())
+    return wait.remaining_seconds(run.progress, max(0.0, elapsed_s(run) - run.progress.download_s), stages)
+
+
 def _left(run: Run) -> list[float | None]:
     """What a run before it still takes, and, where that one is held up by another program, what nobody knows."""
-    whole_s = _whole_s(run.id)
-    if run.progress.held:
-        return [whole_s, None]
-    if run.status != "running" or run.started is None:
-        return [whole_s]
-    return [wait.remaining_seconds(run, whole_s, run.started + timedelta(seconds=elapsed_s(run)))]
+    return [left_s(run), *([None] if run.progress.held else [])]
 
 
 @st.cache_data(ttl=KNOWN_FOR_S, max_entries=100, show_spinner=False)
-def _whole_s(run_id: str) -> float | None:
-    return begin_note.run_seconds(everybodys().get(run_id, results=False).spec)
+def _stages(run_id: str) -> dict[Stage, float] | None:
+    return begin_note.run_stages(everybodys().get(run_id, results=False).spec)
