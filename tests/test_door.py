@@ -69,6 +69,7 @@ def test_only_people_on_the_list_come_in(app_site: None, settings: Settings, mon
     app = open_as("runs", ANN)
     assert [shown.value for shown in app.title] == ["This account may not come in"]
     assert [shown.label for shown in app.button] == ["Sign out"]
+    assert app.markdown[-1].value.startswith("` ann@example.com ` is signed in, but not on the list"), "as text the address would become a link"
     assert open_as("runs", ANN | {"email": "Ann@Example.org"}).title[0].value != "This account may not come in"
 
 

@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAuthError, StreamlitSecretNotFoundError
 
 from core.access import admitted
-from core.markdown import plain
+from core.markdown import code, plain
 from core.settings import Settings
 
 
@@ -28,8 +28,8 @@ def guard(settings: Settings) -> None:
         why = "This installation tells people apart, and no login is configured. Its operator must add one; the README says how."
         _end("Nobody is signed in here", why)
     elif not admitted(claims, settings.users):
-        who = plain(str(claims.get("email") or "This account"))
-        _leave(f"**{who}** is signed in, but not on the list of people who may use this installation. Ask its operator, or use another account.")
+        who = code(str(claims["email"])) if claims.get("email") else "This account"
+        _leave(f"{who} is signed in, but not on the list of people who may use this installation. Ask its operator, or use another account.")
 
 
 def asks() -> bool:
@@ -44,7 +44,7 @@ def sign_out(settings: Settings) -> None:
         return
     own = " You see your own runs; a shared link shows a run without its texts." if settings.private else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        name = plain(str(claims.get("email") or claims.get("name") or "an account without a name"))
+        name = code(str(claims.get("email") or claims.get("name") or "an account without a name"))  # as text it would become a link
         st.markdown(f":small[:gray[Signed in as {name}.{own}]]", width="content")
         st.button("Sign out", icon=":material/logout:", type="tertiary", on_click=st.logout, key="_sign_out")
 
