@@ -1,5 +1,6 @@
 """A backup that is made while runs are written holds every run of its moment, and comes back in another data folder."""
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -11,11 +12,13 @@ import pytest
 
 from core.errors import StoreError
 from core.history import Query
+from core.runs import RunSpec
 from core.settings import Settings
 from core.store import FILE_NAME, Store, open_store
 from tests import side_runs, synthetic
 from tools.backup import backup, restore
 
+PAGE = 4096
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -79,9 +82,36 @@ def test_nothing_is_overwritten_and_no_foreign_file_is_restored(settings: Settin
         restore(empty, file)
     left.unlink()
     file.write_bytes(b"no database" * 100)
-    with pytest.raises(StoreError, match="damaged or not a Draftgauge store"):
+    with pytest.raises(StoreError, match="cannot be put back: it is missing, damaged or no backup"):
         restore(empty, file)
+    with pytest.raises(StoreError, match="cannot be put back: it is missing, damaged or no backup"):
+        restore(empty, tmp_path / "nowhere.sqlite")
+    (tmp_path / "empty.sqlite").touch()
+    with pytest.raises(StoreError, match=r"cannot be put back.*no such table: draftgauge"):
+        restore(empty, tmp_path / "empty.sqlite")
     assert not (empty.data / FILE_NAME).exists()
+
+
+@pytest.mark.parametrize("page", [10, 20, -1])
+def test_a_backup_that_was_damaged_on_its_way_is_not_put_back(settings: Settings, store: Store, tmp_path: Path, page: int) -> None:
+    synthetic.keep(store, synthetic.run(prompts=8, tokens=64))
+    file, empty = tmp_path / "backup.sqlite", settings.model_copy(update={"data": tmp_path / "empty"})
+    backup(settings, file)
+    content = file.read_bytes()
+    at = (page % (len(content) // PAGE)) * PAGE
+    file.write_bytes(content[:at] + (b"" if page < 0 else b"\xff" * PAGE + content[at + PAGE :]))
+    with pytest.raises(StoreError, match="cannot be put back"):
+        restore(empty, file)
+    assert not empty.data.exists()
+
+
+def test_runs_that_had_not_ended_are_counted_and_any_folder_can_be_copied(settings: Settings, store: Store, spec: RunSpec, tmp_path: Path) -> None:
+    odd = settings.model_copy(update={"data": tmp_path / "a #1? 100%41"})
+    with contextlib.closing(open_store(odd)) as there:
+        there.claim(there.add(spec), "here", 1)
+        there.add(spec)
+    backup(odd, tmp_path / "backup.sqlite")
+    assert restore(settings.model_copy(update={"data": tmp_path / "b"}), tmp_path / "backup.sqlite") == 2
 
 
 def test_the_command_says_what_it_did(settings: Settings, store: Store, tmp_path: Path) -> None:
@@ -94,7 +124,7 @@ def test_the_command_says_what_it_did(settings: Settings, store: Store, tmp_path
         return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
     assert run(settings.data, str(file)).stdout.startswith(f"{file}: ")
-    assert run(tmp_path / "new", "--restore", str(file)).stdout == f"1 runs are in {tmp_path / 'new'}.\n"
+    assert run(tmp_path / "new", "--restore", str(file)).stdout == f"1 run put into {tmp_path / 'new'}.\n"
     refused = run(tmp_path / "new", "--restore", str(file))
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "is there already" in refused.stderr

@@ -6,6 +6,7 @@ Hub's small files, and logs, which are folders to be copied as they are; stores 
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 from core.errors import DraftgaugeError, StoreError
+from core.numbers import counted
 from core.settings import Settings, load
 from core.store import FILE_NAME, open_store
 
@@ -26,7 +28,7 @@ def backup(settings: Settings, file: Path) -> int:
         raise StoreError(f"{file} is there already. Name a new file; an older backup is not overwritten.")
     try:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # SQLite takes an empty file
-        connection = sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=30)
+        connection = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
         try:
             connection.execute("VACUUM INTO ?", (str(file),))
         finally:
@@ -38,26 +40,40 @@ def backup(settings: Settings, file: Path) -> int:
 
 
 def restore(settings: Settings, file: Path) -> int:
-    """Put a backup into a data folder without a store, bring it up to date, and read it once; the number of runs. Raises StoreError."""
+    """Put a whole backup into a data folder without a store, and bring it up to date; its runs, also those that had not ended. Raises StoreError."""
     place = settings.data / FILE_NAME
     for part in (place, *(place.with_name(place.name + end) for end in ("-wal", "-shm"))):  # an old log would be taken for the backup's
         if part.exists():
             raise StoreError(f"{part} is there already. Stop the server and move it away first, or set DRAFTGAUGE_DATA to an empty folder.")
+    _check_whole(file)
     try:
         settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copyfile(file, place)
         place.chmod(0o600)
     except OSError as error:
+        place.unlink(missing_ok=True)
         raise StoreError(f"{file} could not be copied to {place} ({error.strerror}). Check both, then try again.") from error
     try:
         store = open_store(settings)
         try:
-            return store.choices().total
+            return store.choices().total + len(store.alive())
         finally:
             store.close()
     except StoreError:
         place.unlink()
         raise
+
+
+def _check_whole(file: Path) -> None:
+    """Every page of the file, because the store that it is to replace may be gone by the time a damaged one is looked at."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?immutable=1", uri=True)) as connection:
+            found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+            connection.execute("SELECT schema_version FROM draftgauge")
+    except sqlite3.Error as error:
+        found = str(error)
+    if found != "ok":
+        raise StoreError(f"{file} cannot be put back: it is missing, damaged or no backup ({' '.join(found.split())}). Use another one.")
 
 
 def main() -> int:
@@ -68,7 +84,7 @@ def main() -> int:
     given = parser.parse_args()
     try:
         if given.restore:
-            print(f"{restore(load(), given.file):,} runs are in {load().data}.")
+            print(f"{counted(restore(load(), given.file), 'run')} put into {load().data}.")
         else:
             print(f"{given.file}: {backup(load(), given.file) / 1e6:,.1f} MB.")
     except DraftgaugeError as error:
