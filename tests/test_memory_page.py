@@ -264,6 +264,14 @@ def test_undecided_is_not_called_a_saving(store: Store):
     app = open_page("memory_cost", run=synthetic.keep(store, synthetic.run(prompts=1)))
     assert app.title[0].value == "The draft takes 6.8 GB; whether it saves money is not decided yet"
     assert "not decided yet" in copied(app)
+    saved = chip(app, "USD per month").removeprefix("-").split(" of ")[0]
+    assert f"So far it saves {saved} USD a month of " in texts(app)
+
+
+def test_an_interval_that_is_not_decided_says_of_what_it_is(store: Store):
+    app = open_page("memory_cost", run=synthetic.keep(store, synthetic.run(prompts=3)))
+    saved = chip(app, "USD per month").removeprefix("-").split(" of ")[0]
+    assert f"So far it saves {saved} USD a month, **[" in texts(app)
 
 
 def test_run_without_times_takes_the_slider(store: Store):

@@ -216,7 +216,8 @@ def test_a_size_that_cannot_be_known_is_not_awaited_for_ever(planner: Planner):
 def test_a_config_that_makes_no_model_can_neither_be_timed_nor_measured(planner: Planner):
     app = open_pair(planner, "demo:target", "folder:headless")
     why = "headless cannot be made into a model: num_attention_heads is 0 in this config, which no model has. Correct the config."
-    assert app.title[0].value == "headless cannot be compared"
+    assert app.title[0].value == "headless cannot be used"
+    assert "No engine is asked about a draft that cannot be used." in texts(app)
     assert texts(app).replace("\\", "").count(why) == 2, "on its card, and beside the button that would time it"
     assert button(app, "Measure").disabled
     assert button(app, "Time this pair from its configs").disabled

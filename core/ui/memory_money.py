@@ -7,7 +7,7 @@ import streamlit as st
 from core import cost
 from core.intervals import Interval
 from core.memory import Fit
-from core.memory_gain import Gain, Worth, bounds, cache, same_gpu, saves_nothing, share, size
+from core.memory_gain import Gain, Worth, bounds, cache, same_gpu, saves_nothing, share, size, usd
 from core.ui import look, memory_copy, memory_prices, numbers
 from core.ui.memory_inputs import Money
 
@@ -21,11 +21,14 @@ def facts(found: Fit, gain: Gain, value: Worth | None, money: Money) -> str:
         whose = "for traffic like these prompts" if gain.traffic else "on these prompts"
         if not same_gpu(gain.device, found.gpu.name):
             whose += f", if this GPU gained what {look.plain(gain.device)} did"
+        extra, undecided = value.saving_usd < 0, gain.verdict == "undecided"
+        if undecided:  # the headline names no amount that what follows could be of
+            amount = f"{'costs' if extra else 'saves'} {usd(value.saving_usd)}{' more' if extra else ''}"
+            parts.append(f"So far it {amount} a month{',' if value.interval else ''}")
         if value.interval:
-            extra = value.saving_usd < 0
             parts.append(f"**{bounds(value.interval, extra=extra)}**{' more' if extra else ''} {whose}, of")
         else:
-            parts.append("Of")
+            parts.append("of" if undecided else "Of")
         parts.append(f"{value.without_usd:,.2f} USD per {look.plain(found.gpu.name)}, at one request at a time.")
     elif value is None:
         why = "The price or the hours cannot be read" if money.spoilt else f"No price for the {look.plain(found.gpu.name)}"

@@ -21,6 +21,9 @@ def show(view: View) -> Candidate | None:
         look.note("Which engines take a pair is shown here when its vocabularies are compared.")
         return None
     draft = _chosen(view, compared)
+    if draft.model.refusal:
+        look.note("No engine is asked about a draft that cannot be used.")
+        return draft
     assert draft.verdict_value is not None
     rows = _rows(view.target, draft, draft.verdict_value)
     shown = [{"Engine": f"{row.engine}, {row.way}", "Verdict": verdict(row, native=draft.fits)} for row in rows]

@@ -29,7 +29,8 @@ def _verdict(view: View) -> str:
     best, total = view.best, len(view.drafts)
     fit = sum(draft.fits for draft in view.drafts)
     if best is None and all(draft.problem for draft in view.drafts):
-        return f"{look.plain(view.drafts[0].model.name)} cannot be compared" if total == 1 else "No draft can be compared"
+        cannot = "used" if view.drafts[0].model.refusal else "compared"
+        return f"{look.plain(view.drafts[0].model.name)} cannot be {cannot}" if total == 1 else "No draft can be compared"
     if best is None:
         return "This draft does not fit as it is" if total == 1 else f"None of {WORDS[total].lower()} drafts fits as it is"
     name = look.plain(best.model.name)

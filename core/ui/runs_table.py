@@ -46,7 +46,7 @@ def _config(entries: Sequence[Entry]) -> dict[str, ColumnConfig | str | None]:
         "Answer": st.column_config.TextColumn(width=210),
         "Speedup": number(format="%.2fx", width=80, help="Of the recommended setting against plain decoding; for an imported run as it was given."),
         runs_columns.BAR: st.column_config.ImageColumn(
-            f"{ends}, red: 1x",
+            f"Speedup {ends}, red: 1x",
             width=210,
             help="95 % intervals on a log scale: bar on these prompts, thin line for traffic like them. Diamond: confirmed; dot: predicted.",
         ),

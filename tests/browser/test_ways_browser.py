@@ -36,7 +36,7 @@ def test_other_tokens_are_really_run_and_nothing_is_replayed(page: Page, app: st
     number.press("Enter")
     expect(page.get_by_text("Below 8 prompts there is no interval")).to_be_visible()
     start.click()
-    expect(page.get_by_role("heading", level=1).filter(has_text=re.compile("Not decided yet|Leave it off"))).to_be_visible(timeout=MEASURED_MS)
+    expect(page.get_by_role("heading", level=1).filter(has_text=re.compile("Not decided yet|Leave drafting off"))).to_be_visible(timeout=MEASURED_MS)
     expect(page).to_have_url(re.compile(r"/measure\?.*run="))
     expect(page.locator(".st-key-ways")).to_be_visible()
     expect(page.get_by_text("Really run, nothing replayed.")).to_be_visible()
