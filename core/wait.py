@@ -14,7 +14,7 @@ from core.smoke import TOKENS
 EARLY = 0.1
 """Before this share of a run its own pace says little."""
 SLOWEST = 2.0
-"""A run that is slower than expected is taken to stay so, up to this factor: an estimate from sizes may be half of the truth."""
+"""A run that is slower than expected is taken to stay so, the more of it is behind it, up to this factor: from sizes it may be half the truth."""
 
 
 def run_stages(spec: RunSpec, prompt_tokens: Sequence[int], speed: Speed) -> dict[Stage, float]:
@@ -53,8 +53,8 @@ def remaining_seconds(progress: Progress, elapsed_s: float, stages: Mapping[Stag
     before_s = sum(stages[name] for name in names[: names.index(progress.stage)])
     least_s, most_s = (before_s + stages[progress.stage] * min(1.0, part) for part in (progress.done * step, (progress.done + 1) * step))
     behind_s = min(max(elapsed_s, least_s), most_s)
-    pace = min(SLOWEST, max(1.0, elapsed_s / behind_s)) if behind_s >= EARLY * whole_s else 1.0
-    return (whole_s - behind_s) * pace
+    slower = min(SLOWEST, max(1.0, elapsed_s / behind_s)) - 1 if behind_s else 0.0
+    return (whole_s - behind_s) * (1 + slower * behind_s / whole_s)
 
 
 def words(place: int, seconds: Iterable[float | None]) -> str:

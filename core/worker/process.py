@@ -29,8 +29,9 @@ from core.errors import DeviceError, DraftgaugeError, StoreError
 from core.log import private, without_private
 from core.parent import end_with_parent
 from core.placement import devices_of
+from core.record import Summary
 from core.redact import redacted
-from core.runs import RunSpec, Status
+from core.runs import Run, RunSpec, Status
 from core.settings import Settings
 from core.sink import Sink, StoreSink
 from core.store import Store, open_store
@@ -126,15 +127,22 @@ class Process:
 
     def _summarise(self, store: Store, run_id: str) -> None:
         """Keep the answer beside the run, for lists of runs. A run without one is whole all the same, and is answered when it is opened."""
-        from core.in_short import in_short  # with pandas and Plotly, which a worker that starts need not wait for
-
         try:
-            found = in_short(store.get(run_id, traces=True))
+            found = _in_short(store.get(run_id, traces=True))
         except Exception:
             log.exception("run %s could not be summarised", run_id)
         else:
             if found is not None:
                 store.summarise(run_id, found)
+
+
+def _in_short(run: Run) -> Summary | None:
+    """Its answer. That needs pandas and Plotly, which take a worker a second and memory: not where there is nothing to answer from."""
+    if not run.traces and run.spec.extent != "ways":
+        return None
+    from core.in_short import in_short
+
+    return in_short(run)
 
 
 @contextlib.contextmanager
