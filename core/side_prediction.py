@@ -44,14 +44,14 @@ class Prediction:
     @property
     def sentence(self) -> str:
         """The gap in a sentence: how large, how much of it is rounds and how much the price of a round, and what is not known."""
-        size = f"The prediction was {abs(self.relative):.1%} {'above' if self.relative > 0 else 'below'} this run"
+        size = f"The prediction was {100 * abs(self.relative):.1f} % {'above' if self.relative > 0 else 'below'} this run"
         cost = f"a round took {self.measured_round_cost:.2f} plain steps, {self.round_cost:.2f} were expected"
         if self.same_rounds:
             where = f"the rounds are the same, {self.measured_rounds}; {cost}"
         else:
             luck = ", because sampling draws them anew" if self.sampled else ""
             where = f"{self.measured_rounds} rounds were run and {self.rounds:.4g} expected{luck}; {cost}"
-        known = "" if self.error is None else f" The reference's own error is {self.error:.1%}."
+        known = "" if self.error is None else f" The reference's own error is {100 * self.error:.1f} %."
         return f"{size}: {where}.{known} One run each: how much is timing noise is not known."
 
 

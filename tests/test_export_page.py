@@ -80,7 +80,7 @@ def test_a_run_offers_everything_without_texts_unless_asked(store: Store):
     app = open_page("measure", run=run_id)
     assert downloads(app) == ["Whole run (JSON)", "Per prompt (CSV)", "Per token (CSV)", "Per policy (CSV)", "Summary (Markdown)"]
     assert links(app) == [f"/measure?run={store.get(run_id).share_id}"]
-    assert "without prompts and answers" in texts(app)
+    assert "without its prompts and answers" in texts(app)
     app.toggle(key="export_texts").set_value(True).run()
     assert links(ok(app)) == [f"/measure?run={run_id}"]
     assert "with its prompts and answers" in texts(app)
