@@ -11,6 +11,7 @@ import os
 import signal
 import time
 
+from core import database
 from core.errors import ModelError
 from core.measured import DeviceInfo, Generation
 from core.policies import Plain
@@ -25,6 +26,12 @@ RESULT = Generation(purpose="answer", block=0, prompt=0, policy=Plain(), tokens=
 
 def devices() -> list[DeviceInfo]:
     return [DeviceInfo(id="cpu", name="A CPU"), DeviceInfo(id="cuda:7", name="A GPU", memory_bytes=2**36)]
+
+
+def impatient() -> list[DeviceInfo]:
+    """Of a worker that waits for a lock for half a second only, before it is told that the store is locked."""
+    database.WAIT_FOR_LOCK_S = 0.5
+    return devices()
 
 
 def no_devices() -> list[DeviceInfo]:
