@@ -33,7 +33,8 @@ def sentence(advice: Recommendation, mark: Mark = unmarked) -> str:
     speed = numbers.speed(advice.speedup)
     if advice.verdict == "leave_off":
         slower = round(advice.speedup, 2) < 1
-        return f"Leave drafting off: the best setting reaches {mark(speed, 'slower') if slower else f'only {speed}'}"
+        best = "the best setting that was run" if advice.confirmed else "the best setting"
+        return f"Leave drafting off: {best} reaches {mark(speed, 'slower') if slower else f'only {speed}'}"
     return f"{instruction(advice.policy)}: {mark(speed, 'faster')}{'' if advice.confirmed else ', predicted'}"
 
 

@@ -63,7 +63,7 @@ def test_two_tokens_have_a_page_with_what_they_tell(store: Store):
 @BOTH
 def test_nothing_accepted_is_leave_it_off(store: Store, name: str):
     app = open_page(name, run=synthetic.keep(store, synthetic.run(alpha=0.0, best=1)))
-    assert app.title[0].value.startswith("Leave drafting off: the best setting reaches :orange[0.")
+    assert app.title[0].value.startswith("Leave drafting off: the best setting that was run reaches :orange[0.")
     if name == "measure":
         assert metric(app, "alpha, acceptance") == "0.00"
     else:
@@ -233,7 +233,7 @@ def test_leaving_it_off_is_said_as_a_ratio(value: float, said: str):
     found = desk.analyse(synthetic.run(c=0.8, best=1))
     assert isinstance(found, desk.Analysis)
     advice = dataclasses.replace(found.advice, speedup=value)
-    assert result.sentence(advice) == f"Leave drafting off: the best setting {said}"
+    assert result.sentence(advice) == f"Leave drafting off: the best setting that was run {said}"
 
 
 def test_other_runs_stand_on_the_map_and_in_the_address(store: Store):

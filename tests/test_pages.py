@@ -173,7 +173,7 @@ def test_leave_it_off_is_said_on_every_page(store: Store):
     run_id = synthetic.keep(store, synthetic.run(c=0.8, best=1))
     for name in ("measure", "gamma"):
         app = open_page(name, run=run_id)
-        assert app.title[0].value == "Leave drafting off: the best setting reaches :orange[0.89x the speed of plain]"
+        assert app.title[0].value == "Leave drafting off: the best setting that was run reaches :orange[0.89x the speed of plain]"
 
 
 def test_few_prompts_are_not_a_verdict(store: Store):

@@ -81,7 +81,7 @@ def _running(run: Run, going: bool) -> None:
     """going: whether anything can be written; while a full disk holds everything up, nobody knows how long it takes."""
     progress = run.progress
     if progress.held:
-        _waiting(HELD.removeprefix(": "))
+        _waiting(f"{HELD.removeprefix(': ')}.")
         return
     behind = _downloaded(progress) if progress.stage == "download" else so_far(run)
     elapsed_s = waiting.elapsed_s(run)
