@@ -102,6 +102,12 @@ def test_another_sites_page_opens_no_session_and_makes_the_server_call_nobody(si
     site.open_websocket(f"http://localhost:{site.port}")
 
 
+def test_streamlits_switch_for_proxies_that_change_names_is_obeyed(tmp_path: Path):
+    with serve(tmp_path, STREAMLIT_SERVER_ENABLE_CORS="false", STREAMLIT_SERVER_ENABLE_XSRF_PROTECTION="false") as url:
+        Site(int(url.rsplit(":", 1)[1]), tmp_path / CALLED).open_websocket("https://elsewhere.example")
+    assert not (tmp_path / CALLED).exists()
+
+
 def test_another_name_that_leads_here_opens_no_session(site: Site):
     """Whoever owns a name can point it at this machine, once the page is there, so that its origin is the server's own."""
     for name in ("elsewhere.example", "localhost.elsewhere.example", "127.0.0.1.elsewhere.example"):

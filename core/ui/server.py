@@ -158,8 +158,9 @@ def _linger_no_longer() -> None:
 
 
 def _is_own(headers: Headers) -> bool:
+    """Whether the page is of this server, or any page may come in, because Streamlit's switch says so."""
     origin = headers.get("origin")
-    return origin is None or origin.partition("://")[2] == headers.get("host", "")
+    return origin is None or origin.partition("://")[2] == headers.get("host", "") or not st.get_option("server.enableCORS")
 
 
 def _look() -> None:
