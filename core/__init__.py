@@ -2,7 +2,7 @@
 
 Where to look:
 
-    rounds and time     theory expected policies decoding trace walk replay rounds acceptance calibration timing stalled
+    rounds and time     theory expected policies decoding trace walk replay rounds acceptance calibration widths timing stalled
     the answer of a run evidence columns predict finalists recommend intervals landscape batch analysis verdict in_short reading situations translate
     a run and its store runs record measured provenance run_rows database migrations store shelf history notes trace_file sink
     queue and processes bench station child parent endings turns wait estimate_time planner plan_child answers bounded worker plan

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from core.errors import InvalidInput
 from core.expected import Chances, average, draw, expected_constant, expected_together
 from core.policies import Drafting, Oracle, Plain, Policy, PromptLookup, is_persistent
-from core.rounds import Floats, Round, Rounds, Walk, mean, total
+from core.rounds import Floats, Ints, Round, Rounds, Walk, mean, total, totals
 from core.trace import Ended, Lookup, PromptTrace, Tails
-from core.walk import Path, prepare, tail_lengths, walk_drafting, walk_lookup, walk_oracle, walk_plain
+from core.walk import Path, join, prepare, tail_lengths, walk_constant, walk_drafting, walk_lookup, walk_oracle, walk_plain
 
 _SAMPLES, _LEAST_SAMPLES = 400, 25
 
@@ -92,12 +92,19 @@ def replay_all(
     """
     samples = max(_LEAST_SAMPLES, _SAMPLES // max(1, len(traces), beside))
     paths: dict[tuple[int, float], Path] = {}
+    joined: dict[float, tuple[Path, Ints]] = {}
     chances: dict[float, list[Chances]] = {}
     known = [_is_known(trace) for trace in traces]
     result: list[list[Rounds]] = []
     for policy in policies:
         if isinstance(policy, Drafting) and is_persistent(policy) and not all(known):
             result.append(_carried_by_chance(traces, policy, start, samples))
+            continue
+        if isinstance(policy, Drafting) and policy.schedule == "constant" and all(known):
+            if policy.threshold not in joined:
+                joined[policy.threshold] = join([_path(trace, policy.threshold) for trace in traces])
+            path, begins = joined[policy.threshold]
+            result.append(totals(walk_constant(path, policy.limit), begins))
             continue
         if isinstance(policy, Drafting) and policy.schedule == "constant" and not any(known):
             if policy.threshold not in chances:

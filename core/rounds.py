@@ -6,7 +6,7 @@ Unit: tokens and rounds of one prompt's answer. Words as in Draftgauge's documen
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +114,40 @@ def total(walk: Walk) -> Rounds:
         reached=at_least(by_drafted),
         passed=at_least(by_accepted),
     )
+
+
+def totals(walk: Walk, begins: Ints) -> list[Rounds]:
+    """The same for each of several texts that were walked as one (`core.walk.join`); begins: (T,) where each begins, and so a round."""
+    texts, size = len(begins), int(walk.drafted.max()) + 1
+    firsts = np.searchsorted(walk.start, begins)
+    text = np.repeat(np.arange(texts), np.diff([*firsts, len(walk.start)]))
+
+    def counted(values: Ints) -> Floats:
+        return np.bincount(text * size + values, minlength=texts * size).reshape(texts, size).astype(np.float64)
+
+    def added(values: NDArray[Any]) -> list[float]:
+        return np.bincount(text, values, texts).tolist()
+
+    by_drafted, first = counted(walk.drafted), np.zeros((texts, size))
+    first[np.arange(texts), walk.drafted[firsts]] = 1.0
+    reached, passed = (counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:] for counts in (by_drafted, counted(walk.accepted)))
+    rounds, drafted, accepted, rejected, low = map(added, (np.ones(len(text)), walk.drafted, walk.accepted, walk.rejected, walk.drafted_low))
+    longest = np.maximum.reduceat(walk.drafted, firsts).tolist()
+    return [
+        Rounds(
+            tokens=accepted[at] + rounds[at],
+            rounds=rounds[at],
+            drafted=drafted[at],
+            accepted=accepted[at],
+            rejected=rejected[at],
+            drafted_low=low[at],
+            rounds_by_drafted=by_drafted[at, : most + 1],
+            first_by_drafted=first[at, : most + 1],
+            reached=reached[at, :most],
+            passed=passed[at, :most],
+        )
+        for at, most in enumerate(longest)
+    ]
 
 
 def at_least(counts: Floats) -> Floats:

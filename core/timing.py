@@ -17,6 +17,7 @@ that the cache grows during an answer: each prompt has the prices of its answer'
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,9 +30,7 @@ from core.rounds import Floats, Rounds
 from core.runs import Run
 from core.stalled import PLAIN_FACTOR, keeps_moving
 from core.trace import PromptTrace
-
-AGREE = 1.25
-"""Two measured widths agree when their times differ by less than this factor."""
+from core.widths import at_length, between_widths, ratios, rising
 
 
 class Parts(NamedTuple):
@@ -40,6 +39,16 @@ class Parts(NamedTuple):
     draft: float
     verify: float
     rest: float
+
+
+class Prices(NamedTuple):
+    """(K+1,) each, of rounds with 0..K drafted tokens, in plain steps: of any round, and of the first one's verify and draft passes."""
+
+    draft: Floats
+    rest: Floats
+    verify: Floats
+    first: Floats
+    first_draft: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +123,25 @@ class LoopCosts:
 
         checks: whether the policy has a confidence threshold.
         """
-        longest = len(rounds.rounds_by_drafted) - 1
+        prices = self._prices(len(rounds.rounds_by_drafted) - 1)
         later = rounds.rounds_by_drafted - rounds.first_by_drafted
-        first_next = np.maximum(0, np.arange(longest + 1) - 1) * self.draft_next
-        draft = later @ self.draft_passes(longest) + rounds.first_by_drafted @ first_next
-        rest = rounds.rounds_by_drafted @ (self.rest(longest) if drafts else np.full(longest + 1, self.round_overhead))
-        verify = later @ self.verify_up_to(longest) + rounds.first_by_drafted @ self.first(longest)
+        draft = later @ prices.draft + rounds.first_by_drafted @ prices.first_draft
+        rest = rounds.rounds_by_drafted @ prices.rest if drafts else rounds.rounds_by_drafted.sum() * self.round_overhead
+        verify = later @ prices.verify + rounds.first_by_drafted @ prices.first
         compared = self.check_overhead * rounds.drafted if checks else 0.0
         return Parts(float(draft) if drafts else 0.0, float(verify), float(rest) + compared)
+
+    def _prices(self, longest: int) -> "Prices":
+        """Kept, because hundreds of settings of a prompt ask for the same."""
+        if longest not in self._priced:
+            first_draft = np.maximum(0, np.arange(longest + 1) - 1) * self.draft_next
+            later = (self.draft_passes(longest), self.rest(longest), self.verify_up_to(longest))
+            self._priced[longest] = Prices(*later, self.first(longest), first_draft)
+        return self._priced[longest]
+
+    @cached_property
+    def _priced(self) -> "dict[int, Prices]":
+        return {}
 
     @staticmethod
     def from_run(run: Run) -> "LoopCosts":
@@ -185,7 +205,7 @@ def passes_of(run: Run, cached: float, known: LoopCosts | None = None) -> LoopCo
     if not run.passes:
         raise NotMeasured("This run has no timed passes: it was stopped before them. Measure again to predict speedups.")
     step_s = known.plain_step_s if known else plain_step(run)
-    verify, draft = (_at(cached, run.passes, [_ratios(p, step_s)[part] for p in run.passes]) for part in range(2))
+    verify, draft = (at_length(cached, run.passes, [ratios(p, step_s)[part] for p in run.passes]) for part in range(2))
     one, two = rising(draft)
     widths = between_widths(sorted(run.passes[0].target), np.maximum(1, rising(verify)))
     check = (run.passes[0].check_s or 0.0) / step_s
@@ -197,7 +217,7 @@ def passes_of(run: Run, cached: float, known: LoopCosts | None = None) -> LoopCo
 def passes_alone(passes: PassTimes) -> LoopCosts:
     """Prices where no loop was run: a plain step is the target's one-token pass, v, d1 and d2 are as timed, h and e are 0."""
     step_s = passes.target[1].median_s
-    verify, draft = _ratios(passes, step_s)
+    verify, draft = ratios(passes, step_s)
     one, two = rising(draft)
     return LoopCosts(step_s, between_widths(sorted(passes.target), np.maximum(1, rising(verify))), float(two), float(one))
 
@@ -221,43 +241,6 @@ def median_cache(run: Run) -> float:
 def middle_cache(trace: PromptTrace) -> float:
     """Tokens in the cache in the middle of a prompt's answer."""
     return trace.prompt_tokens + len(trace.answer) / 2
-
-
-def _ratios(passes: PassTimes, step_s: float) -> tuple[Floats, Floats]:
-    """The target's v at the measured widths, and the draft's (d1, d2), in plain steps."""
-    share = passes.target[1].median_s / step_s
-    verify = np.array([1 + (passes.target[n].median_s / passes.target_one_s[n] - 1) * share if n > 1 else 1.0 for n in sorted(passes.target)])
-    draft = np.array([passes.draft[width].median_s / passes.target_one_beside_draft_s[width] * share for width in (1, 2)])
-    return verify, draft
-
-
-def _at(cached: float, passes: tuple[PassTimes, ...], values: list[Floats]) -> Floats:
-    """Values at `cached` tokens, interpolated between the measured cache lengths and held beyond them."""
-    order = sorted(range(len(passes)), key=lambda at: passes[at].cache_tokens)
-    lengths = [passes[at].cache_tokens for at in order]
-    return np.array([np.interp(cached, lengths, [values[at][column] for at in order]) for column in range(len(values[0]))])
-
-
-def rising(values: Floats) -> Floats:
-    """The closest values that never fall (isotonic regression): a falling stretch becomes its mean."""
-    pools: list[tuple[float, int]] = []
-    for value in values.tolist():
-        total, count = value, 1
-        while pools and pools[-1][0] / pools[-1][1] > total / count:
-            before = pools.pop()
-            total, count = total + before[0], count + before[1]
-        pools.append((total, count))
-    return np.repeat([total / count for total, count in pools], [count for _, count in pools])
-
-
-def between_widths(widths: list[int], values: Floats) -> Floats:
-    """(W+1,) values for every width up to the widest: linear where the measured neighbours agree, else the dearer of the two."""
-    every = np.arange(widths[-1] + 1)
-    filled = np.interp(every, widths, values)
-    for left, right, low, high in zip(widths[:-1], widths[1:], values[:-1], values[1:], strict=True):
-        if max(low, high) > AGREE * min(low, high):
-            filled[left + 1 : right] = max(low, high)
-    return filled
 
 
 def calibration_rows(run: Run) -> tuple[list[Row], int]:

@@ -17,6 +17,7 @@ the limit or to a token it was unsure of (bounds), and, as with an end of text, 
 Not covered: the threshold that moves when scikit-learn is installed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,13 +34,14 @@ _LONG_RUN = 24
 
 @dataclass(frozen=True)
 class Path:
-    """A known text, prepared for one confidence threshold. All arrays have the answer's length N.
+    """A known text, prepared for one confidence threshold, or several one after the other (`join`). All arrays have N entries, all answers' lengths.
 
     run: accepted drafts in a row from each position on.
     stop: the first position at or after each one at which drafting stops by itself.
     reach: accepted drafts of a round from each position on, if its limit allows.
     tail_low, tail_high: least and most tokens the draft adds after a wrong token at that position.
-    budget: the call's max_new_tokens.
+    room: tokens that a round from each position on may draft within the call's max_new_tokens.
+    last: the last position of the text that each position belongs to.
     """
 
     run: Ints
@@ -47,7 +49,8 @@ class Path:
     reach: Ints
     tail_low: Ints
     tail_high: Ints
-    budget: int
+    room: Ints
+    last: Ints
 
 
 def prepare(accepted: NDArray[np.bool_], stops: NDArray[np.bool_], tails: tuple[Ints, Ints], budget: int) -> Path:
@@ -57,7 +60,18 @@ def prepare(accepted: NDArray[np.bool_], stops: NDArray[np.bool_], tails: tuple[
     reach = np.minimum(np.minimum(run, stop - place + 1), place[::-1])
     if accepted[-1] and low[-1] != FAR:  # what is drafted behind a cut text may end with its first token
         low = np.append(low[:-1], 0)
-    return Path(run, stop, reach, low, high, budget)
+    return Path(run, stop, reach, low, high, budget - 1 - place, np.full(len(place), len(place) - 1))
+
+
+def join(paths: Sequence[Path]) -> tuple[Path, Ints]:
+    """Several texts as one for `walk_constant`, in which numpy's calls take longer than their work; and where each text begins, (T,)."""
+    sizes = [len(path.run) for path in paths]
+    begins = np.cumsum([0, *sizes[:-1]])
+    shift = np.repeat(begins, sizes)
+    run, stop, reach, low, high, room, last = (
+        np.concatenate([getattr(path, name) for path in paths]) for name in ("run", "stop", "reach", "tail_low", "tail_high", "room", "last")
+    )
+    return Path(run, stop + shift, reach, low, high, room, last + shift), begins
 
 
 def _next(here: NDArray[np.bool_], otherwise: int | None = None) -> Ints:
@@ -90,16 +104,14 @@ def tail_lengths(length: int, tails: Tails | None, threshold: float) -> tuple[In
 
 def walk_constant(path: Path, limit: int) -> Walk:
     """The rounds when at most `limit` tokens are drafted in each."""
-    length = len(path.run)
-    place = np.arange(length)
-    accepted = np.minimum(path.reach, np.minimum(limit, path.budget - 1 - place))
-    starts = _follow(place + accepted + 1)
-    room, run, stop = np.minimum(limit, path.budget - 1 - starts), path.run[starts], path.stop[starts]
-    wrong = np.minimum(starts + run, length - 1)
+    accepted = np.minimum(path.reach, np.minimum(limit, path.room))
+    starts = _follow(np.arange(len(path.run)) + accepted + 1)
+    room, run, stop, last = np.minimum(limit, path.room[starts]), path.run[starts], path.stop[starts], path.last[starts]
+    wrong = np.minimum(starts + run, last)
     unstopped = stop > starts + run  # drafting goes on after the wrong token
     low = np.minimum(room, np.where(unstopped, run + 1 + path.tail_low[wrong], stop - starts + 1))
     high = np.minimum(room, np.where(unstopped, run + 1 + path.tail_high[wrong], stop - starts + 1))
-    return Walk(starts, high, accepted[starts], (high > run) & (starts + run < length), low, limit)
+    return Walk(starts, high, accepted[starts], (high > run) & (starts + run <= last), low, limit)
 
 
 def _follow(following: Ints) -> Ints:
@@ -119,7 +131,7 @@ def walk_heuristic(path: Path, limit: int) -> Walk:
     wrong, stopped = np.minimum(place + path.run, length - 1), path.stop <= place + path.run
     least, most = (np.where(stopped, path.stop - place + 1, path.run + 1 + tail[wrong]) for tail in (path.tail_low, path.tail_high))
     accepts = np.minimum(path.run, length - 1 - place).tolist()
-    drafts: list[int] = np.minimum(most, path.budget - 1 - place).tolist()
+    drafts: list[int] = np.minimum(most, path.room).tolist()
     starts, limits, at = list[int](), list[int](), 0
     while at < length:
         starts.append(at)
@@ -129,7 +141,7 @@ def walk_heuristic(path: Path, limit: int) -> Walk:
         limit = limit + 2 if accepted == drafted else limit - 1 if limit > 1 else 1
         at += accepted + 1
     begun = np.array(starts)
-    room, run = np.minimum(limits, path.budget - 1 - begun), path.run[begun]
+    room, run = np.minimum(limits, path.room[begun]), path.run[begun]
     high = np.minimum(room, most[begun])
     accepted_all = np.minimum(np.minimum(run, high), length - 1 - begun)
     return Walk(begun, high, accepted_all, (high > run) & (run < length - begun), np.minimum(room, least[begun]), limit)

@@ -307,3 +307,30 @@ def test_one_token_and_traces_shorter_than_gamma():
         assert replay([1], policy).rounds == 1
         assert replay([1], policy).drafted == 0
     assert replay([0.5], FixedGamma(3)).rounds == 1
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> PromptTrace:
+    """A greedy answer, and what stops a draft in it: unsure tokens, ends of text, recorded tails."""
+    accept = draw(outcomes)
+    n = len(accept)
+    sure, ends = st.sampled_from([0.1, 0.3, 0.5, 0.9]), st.booleans()
+    confidence, draft_eos = (draw(st.lists(each, min_size=n, max_size=n)) for each in (sure, ends))
+    ends_text, spare = draw(st.booleans()), draw(st.sampled_from([0, 5]))
+    wrong = [at for at, right in enumerate(accept) if not right][: draw(st.integers(0, 3))]
+    tails = None
+    if wrong:
+        rows = [draw(st.lists(sure, min_size=4, max_size=4)) for _ in wrong]
+        tails = Tails(np.array(wrong, dtype=np.int32), np.array(rows, dtype=np.float32), np.full(len(wrong), -1, dtype=np.int16))
+    ended: Ended = "eos" if ends_text else "length"
+    return trace(accept, ended=ended, budget=n + spare if ends_text else n, confidence=confidence, draft_eos=draft_eos, tails=tails)
+
+
+@given(st.lists(texts(), min_size=1, max_size=5), st.integers(1, 25), st.sampled_from([0.0, 0.4]))
+def test_texts_that_are_walked_as_one_come_to_what_each_comes_to_alone(several: list[PromptTrace], limit: int, threshold: float):
+    policy = Confidence(threshold, limit)
+    [together] = replay_all(several, [policy])
+    for one, rounds in zip(several, together, strict=True):
+        alone = replay(one.accept, policy, budget=one.budget, ended=one.ended, confidence=one.confidence, draft_eos=one.draft_eos, tails=one.tails)
+        for name, value in vars(alone).items():
+            np.testing.assert_array_equal(getattr(rounds, name), value, name)

@@ -11,7 +11,8 @@ from core.measured import Generation
 from core.policies import Confidence, FixedGamma, Heuristic, Plain, Policy, TransformersDefault
 from core.replay import replay_prompt, rounds_of
 from core.rounds import total
-from core.timing import LoopCosts, beside, between_widths, calibration_rows, median_cache, passes_of, rising
+from core.timing import LoopCosts, beside, calibration_rows, median_cache, passes_of
+from core.widths import between_widths, rising
 from tests import priced
 
 
