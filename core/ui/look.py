@@ -81,7 +81,7 @@ def _name(make: FunctionType) -> str:
     return f"{make.__module__}.{make.__qualname__}"
 
 
-@st.cache_resource(max_entries=100, show_spinner=False, hash_funcs={FunctionType: _name, Palette: hash})
+@st.cache_resource(max_entries=200, show_spinner=False, hash_funcs={FunctionType: _name, Palette: hash})
 def _drawn(make: Callable[..., go.Figure], args: tuple[object, ...], kwargs: dict[str, object]) -> go.Figure:
     return make(*args, **kwargs)
 
