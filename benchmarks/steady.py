@@ -156,9 +156,8 @@ def windows(turns: Sequence[tuple[float, bool]], blocks: Sequence[Block]) -> lis
 
 def report(found: Sequence[Window], seen: Seen) -> None:
     """How far each quantity was moved, and how often a block said that it was disturbed."""
-    waits = [wait for step, waits in seen.waits_s.items() if step != load.ARRIVING for wait in waits]
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end, {time.strftime('%Y-%m-%d %H:%M')}")
-    print(f"{len(waits)} clicks, p50 {load.quantile(waits, 0.5):.2f} s, p95 {load.quantile(waits, 0.95):.2f} s; {len(seen.errors)} errors")
+    print(f"{sum(map(len, seen.waits_s.values()))} clicks, {len(seen.errors)} errors")
     for name in NAMES:
         logs = [math.log(found[at].median_s(name) ** 2 / found[at - 1].median_s(name) / found[at + 1].median_s(name)) / 2 for at in clicked(found)]
         middle, half = statistics.mean(logs), 1.96 * statistics.stdev(logs) / math.sqrt(len(logs))

@@ -1,8 +1,9 @@
-"""Keeps the garbage collection short that Streamlit makes after every run of a page and of every polling fragment.
+"""Keeps Python's full garbage collections short: no other session is served meanwhile.
 
-A full collection looks at everything that lives, and the libraries of this app make that a tenth of a second in which no other session is
-served. What modules hold never becomes garbage, so it is set aside once they are read (`gc.freeze`), again when a page has read further ones.
-What else lives at such a moment is set aside too: it is freed when nothing refers to it, and only a circle of references in it would stay.
+A full collection looks at everything that lives, and the libraries of this app make that a tenth of a second. What modules hold never becomes
+garbage, so it is set aside once they are read (`gc.freeze`), again when a page has read further ones. What else lives at such a moment is set
+aside too: it is freed when nothing refers to it, and only a circle of references in it would stay. (Streamlit's own collection after every run
+of a page is switched off in `.streamlit/config.toml`.)
 """
 
 import gc
