@@ -1,5 +1,6 @@
 """Memory that a call needed on a CPU: what it asked for, and neither what was there before nor what was freed earlier."""
 
+import gc
 import sys
 
 import pytest
@@ -24,6 +25,15 @@ def test_what_an_earlier_call_freed_does_not_hide_the_next_one():
     first, second = (resident_growth(lambda: [torch.ones(MIB // 8) for _ in range(64)]) for _ in range(2))  # 32 MiB in small pieces
     assert first == pytest.approx(32 * MIB, abs=4 * MIB)
     assert second == pytest.approx(first, abs=4 * MIB)
+
+
+@linux
+def test_garbage_that_is_collected_meanwhile_does_not_hide_the_call():
+    circle: list[object] = [torch.ones(16 * MIB)]
+    circle.append(circle)
+    del circle
+    grown = resident_growth(lambda: (gc.collect(), torch.ones(8 * MIB).sum()))
+    assert grown == pytest.approx(32 * MIB, abs=4 * MIB)
 
 
 @linux

@@ -8,6 +8,7 @@ pages. Other systems keep one peak for the whole life of a process, so there is 
 """
 
 import ctypes
+import gc
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -109,6 +110,7 @@ def _begin_anew(device: torch.device) -> int:
 def resident_growth(call: Callable[[], object]) -> int | None:
     """Most resident bytes of this process during `call` less those before it; None, without calling, where the system does not say."""
     try:
+        gc.collect()  # garbage that is collected amid the call would hide as much of its memory
         ctypes.CDLL(None).malloc_trim(0)
         _before_anew["cpu"] = max(_before_anew.get("cpu", 0), _process_peak())
         Path("/proc/self/clear_refs").write_text("5")
