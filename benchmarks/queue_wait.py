@@ -18,7 +18,7 @@ from typing import NamedTuple
 from core.settings import Settings
 from core.store import Store, open_store
 from tests.browser.server import serve
-from tests.sessions import Session
+from tests.sessions import Session, new_cookie
 
 PEOPLE = ("first", "second")
 EVERY_S = 10.0
@@ -46,14 +46,14 @@ def main() -> None:
 
 
 async def measure(url: str, store: Store, runs: int) -> None:
-    """One tab of each person queues, one tab of each run reads."""
+    """A tab of its person queues each run, another one reads its page."""
     queued: dict[str, str] = {}
     for person in PEOPLE:
-        async with Session.open(url, "measure", "tokens=40&confirm_s=10") as session:
-            for number in range(runs):
-                await session.go("measure", f"tokens={40 + number}&confirm_s=10")
+        cookie = await asyncio.to_thread(new_cookie, url)
+        for number in range(runs):
+            async with Session.open(url, "measure", f"tokens={40 + number}&confirm_s=10", cookie=cookie) as session:
                 await session.click("Measure")
-                queued |= {each.id: f"{person}'s {number + 1}" for each in store.alive() if each.id not in queued}
+            queued |= {each.id: f"{person}'s {number + 1}" for each in store.alive() if each.id not in queued}
     promises = await asyncio.gather(*(watch(url, store, run_id) for run_id in queued))
     while store.alive():
         await asyncio.sleep(1)
